@@ -1,0 +1,116 @@
+//! Which nodes a rule is for.
+
+use std::fmt;
+use std::sync::Arc;
+
+use regex::Regex;
+
+use super::functions::Function;
+use super::view::{Kind, NodeInfo};
+
+/// A test of a node.
+#[derive(Clone, Debug)]
+pub enum Matcher {
+    /// The node with this name.
+    Name(String),
+    /// Nodes whose name fits a pattern, compiled once.
+    Pattern(Regex),
+    /// A pattern that is none, kept until the rules are put together and every problem is reported.
+    BadPattern {
+        /// The text.
+        pattern: String,
+        /// What is wrong with it.
+        reason: String,
+    },
+    /// Nodes of a kind.
+    Kind(Kind),
+    /// Nodes of one of these kinds.
+    Kinds(Vec<Kind>),
+    /// Nodes with a tag.
+    Tag(String),
+    /// Whatever a function says.
+    Predicate(Function<dyn Fn(&NodeInfo<'_>) -> bool + Send + Sync>),
+    /// Every node.
+    Default,
+}
+
+impl Matcher {
+    /// Tells whether the node passes.
+    #[must_use]
+    pub fn matches(&self, node: &NodeInfo<'_>) -> bool {
+        match self {
+            Self::Name(name) => node.name == Some(name),
+            Self::Pattern(pattern) => node.name.is_some_and(|name| pattern.is_match(name)),
+            Self::BadPattern { .. } => false,
+            Self::Kind(kind) => node.kind == *kind,
+            Self::Kinds(kinds) => kinds.contains(&node.kind),
+            Self::Tag(tag) => node.tags.contains(tag),
+            Self::Predicate(test) => test.call()(node),
+            Self::Default => true,
+        }
+    }
+}
+
+impl fmt::Display for Matcher {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Name(name) => write!(f, "name {name}"),
+            Self::Pattern(pattern) => write!(f, "pattern {pattern}"),
+            Self::BadPattern { pattern, .. } => write!(f, "pattern {pattern}"),
+            Self::Kind(kind) => write!(f, "kind {kind}"),
+            Self::Kinds(kinds) => {
+                let names: Vec<&str> = kinds.iter().map(|kind| kind.name()).collect();
+                write!(f, "kinds {}", names.join(", "))
+            }
+            Self::Tag(tag) => write!(f, "tag {tag}"),
+            Self::Predicate(_) => f.write_str("predicate"),
+            Self::Default => f.write_str("default"),
+        }
+    }
+}
+
+/// Matches the node with a name.
+pub fn name(name: impl Into<String>) -> Matcher {
+    Matcher::Name(name.into())
+}
+
+/// Matches nodes whose name fits a regular expression, anywhere in the name unless it is anchored.
+#[must_use]
+pub fn pattern(pattern: &str) -> Matcher {
+    match Regex::new(pattern) {
+        Ok(regex) => Matcher::Pattern(regex),
+        Err(error) => {
+            // The last line says what is wrong; the lines before it draw a caret that would stand nowhere.
+            let text = error.to_string();
+            let reason = text.lines().last().unwrap_or_default().trim_start_matches("error: ").to_owned();
+            Matcher::BadPattern { pattern: pattern.to_owned(), reason }
+        }
+    }
+}
+
+/// Matches nodes of a kind.
+#[must_use]
+pub const fn kind(kind: Kind) -> Matcher {
+    Matcher::Kind(kind)
+}
+
+/// Matches nodes of one of several kinds.
+pub fn kinds(kinds: impl IntoIterator<Item = Kind>) -> Matcher {
+    Matcher::Kinds(kinds.into_iter().collect())
+}
+
+/// Matches nodes with a tag.
+pub fn tag(tag: impl Into<String>) -> Matcher {
+    Matcher::Tag(tag.into())
+}
+
+/// Matches whatever a function says. It is called only for nodes that no earlier rule matched.
+pub fn predicate(test: impl Fn(&NodeInfo<'_>) -> bool + Send + Sync + 'static) -> Matcher {
+    Matcher::Predicate(Function::new(Arc::new(test)))
+}
+
+/// Matches every node.
+#[must_use]
+pub const fn default() -> Matcher {
+    Matcher::Default
+}

@@ -1,0 +1,712 @@
+//! Policies from texts, TOML or JSON: one policy, or a file of rules. Unknown fields are refused, units are
+//! checked, and every problem is reported at once with its place.
+
+use std::borrow::Cow;
+use std::ops::Range;
+
+use super::backoff::{Backoff, Coefficient, Jitter};
+use super::functions::{Compensation, Fallback, IdempotencyKey};
+use super::matcher::{self, Matcher};
+use super::options::{
+    CircuitBreaker, ConcurrencyLimit, ErrorMatcher, ExecutionMode, Limit, LogLevel, OnFailure, OnOpen,
+    Priority, RateLimit, RetryBudget,
+};
+use super::resolve::{Rules, matcher_problem};
+use super::view::Kind;
+use super::written::Policy;
+use crate::document::{self, Data, Entry, Format, Node, Problem, Problems};
+use crate::time::{Span, Timestamp};
+
+impl Policy {
+    /// Reads one policy from TOML.
+    ///
+    /// ```
+    /// use tidewheel_core::policy::Policy;
+    ///
+    /// let policy = Policy::from_toml("max_retries = 2\nbackoff = 'linear'\ntimeout = '10s'")?;
+    /// assert_eq!(policy.resolved()?.max_retries, 2);
+    ///
+    /// let error = Policy::from_toml("max_retrys = 2").unwrap_err();
+    /// assert_eq!(
+    ///     error.to_string(),
+    ///     "line 1, column 1: max_retrys: is not a known field (did you mean `max_retries`?)"
+    /// );
+    /// # Ok::<(), tidewheel_core::Problems>(())
+    /// ```
+    ///
+    /// # Errors
+    /// Everything that is wrong with it, each with its place.
+    pub fn from_toml(source: &str) -> Result<Self, Problems> {
+        read_policy(source, Format::Toml)
+    }
+
+    /// Reads one policy from JSON.
+    ///
+    /// # Errors
+    /// Everything that is wrong with it, each with its place.
+    pub fn from_json(source: &str) -> Result<Self, Problems> {
+        read_policy(source, Format::Json)
+    }
+}
+
+impl Rules {
+    /// Reads a file of `[[policies]]`.
+    ///
+    /// # Errors
+    /// Everything that is wrong with it, each with its place.
+    pub fn from_toml(source: &str) -> Result<Self, Problems> {
+        read_rules(source, Format::Toml)
+    }
+
+    /// Reads an object with a list `policies`.
+    ///
+    /// # Errors
+    /// Everything that is wrong with it, each with its place.
+    pub fn from_json(source: &str) -> Result<Self, Problems> {
+        read_rules(source, Format::Json)
+    }
+}
+
+fn read_policy(source: &str, format: Format) -> Result<Policy, Problems> {
+    let mut report = Report::new(source);
+    let node = document::read(source, format)?;
+    let policy = report.table("", node).map(|mut table| {
+        let policy = policy(&mut table, &mut report);
+        table.finish(&mut report, Policy::FIELDS);
+        policy
+    });
+    report.finish(policy)
+}
+
+fn read_rules(source: &str, format: Format) -> Result<Rules, Problems> {
+    let mut report = Report::new(source);
+    let node = document::read(source, format)?;
+    let mut rules = Vec::new();
+    if let Some(mut top) = report.table("", node) {
+        match top.take("policies") {
+            Some(Entry { value: Node { data: Data::List(items), .. }, .. }) => {
+                for (index, item) in items.into_iter().enumerate() {
+                    rules.extend(rule(&format!("policies[{index}]"), item, &mut report));
+                }
+            }
+            Some(entry) => {
+                let message = format!("must be a list of tables, found {}", entry.value.kind());
+                report.at(entry.value.span, Problem::new("policies", message).help("write [[policies]]"));
+            }
+            None => {
+                let problem = Problem::new("policies", "is missing");
+                report.at(0..0, problem.help("write one [[policies]] table for each rule"));
+            }
+        }
+        top.finish(&mut report, &["policies"]);
+    }
+    let rules = report.finish(Some(rules))?;
+    Rules::new(rules)
+}
+
+/// Reads a policy with its matcher.
+fn rule(path: &str, node: Node<'_>, report: &mut Report<'_>) -> Option<(Matcher, Policy)> {
+    let span = node.span.clone();
+    let mut table = report.table(path, node)?;
+    let matcher = match table.take("match") {
+        Some(entry) => matcher_of(&format!("{path}.match"), entry.value, report),
+        None => {
+            let problem = Problem::new(format!("{path}.match"), "is missing");
+            report.at(span, problem.help("write match = { name = \"…\" } or match = { default = true }"));
+            None
+        }
+    };
+    let policy = policy(&mut table, report);
+    let known: Vec<&str> = Policy::FIELDS.iter().copied().chain(["match"]).collect();
+    table.finish(report, &known);
+    Some((matcher?, policy))
+}
+
+/// Reads a matcher: a table with exactly one of its words.
+pub(super) fn matcher_of(path: &str, node: Node<'_>, report: &mut Report<'_>) -> Option<Matcher> {
+    const WORDS: [&str; 6] = ["name", "pattern", "kind", "kinds", "tag", "default"];
+    let span = node.span.clone();
+    let mut table = report.table(path, node)?;
+    if table.entries.len() > 1 {
+        let given: Vec<&str> = table.entries.iter().map(|entry| entry.key.as_ref()).collect();
+        let message = format!("must have exactly one of {}, has {}", WORDS.join(", "), given.join(", "));
+        report.at(span, Problem::new(path, message).help("write one rule for each"));
+        return None;
+    }
+    let kind_named = |name: &str| {
+        let unknown =
+            || format!("must be one of {}, got `{name}`", words(Kind::ALL.iter().map(|kind| kind.name())));
+        Kind::from_name(name).ok_or_else(unknown)
+    };
+    let value_span = table.entries.first().map_or_else(|| span.clone(), |entry| entry.value.span.clone());
+    let found = if let Some(name) = table.string("name", report) {
+        Some(matcher::name(name))
+    } else if let Some(pattern) = table.string("pattern", report) {
+        Some(matcher::pattern(&pattern))
+    } else if let Some(name) = table.string("kind", report) {
+        kind_named(&name).map(matcher::kind).map_err(|message| table.fail("kind", message, report)).ok()
+    } else if let Some(names) = table.list("kinds", report, |node| match &node.data {
+        Data::String(name) => kind_named(name),
+        _ => Err(format!("must be a list of words, found {}", node.kind())),
+    }) {
+        Some(matcher::kinds(names))
+    } else if let Some(tag) = table.string("tag", report) {
+        Some(matcher::tag(tag))
+    } else {
+        match table.boolean("default", report) {
+            Some(true) => Some(matcher::default()),
+            Some(false) => {
+                table.fail("default", "must be true; leave the rule out instead".to_owned(), report);
+                None
+            }
+            None => None,
+        }
+    };
+    if table.is_untouched() && report.problems_in(&span) == 0 {
+        report.at(span, Problem::new(path, format!("must have one of {}", WORDS.join(", "))));
+    }
+    table.finish(report, &WORDS);
+    let found = found?;
+    match matcher_problem(&found) {
+        Some(problem) => {
+            let parent = path.strip_suffix("match").unwrap_or(path);
+            report.at(value_span, Problem { path: format!("{parent}{}", problem.path), ..problem });
+            None
+        }
+        None => Some(found),
+    }
+}
+
+/// Reads the fields of a policy and checks them against each other.
+fn policy(table: &mut Table<'_>, report: &mut Report<'_>) -> Policy {
+    let policy = fields(table, report);
+    for problem in policy.all_problems() {
+        let place = table.place_of(&problem.path);
+        report.at(place, Problem { path: table.path_to(&problem.path), ..problem });
+    }
+    policy
+}
+
+/// Reads the fields of a policy, each for itself.
+pub(super) fn fields(table: &mut Table<'_>, report: &mut Report<'_>) -> Policy {
+    let mut policy = Policy::new();
+    policy.max_retries = table.uint("max_retries", report);
+    policy.backoff = backoff(table, report, &mut policy.jitter);
+    if let Some(jitter) = table.word("jitter", report, Jitter::ALL, Jitter::name) {
+        if policy.jitter.is_some_and(|implied| implied != jitter) {
+            let message = format!("is {jitter}, but backoff = \"jitter\" means exponential with full jitter");
+            table.fail("jitter", message, report);
+        }
+        policy.jitter = Some(jitter);
+    }
+    policy.base_delay = table.span("base_delay", report);
+    policy.max_delay = table.span("max_delay", report);
+    policy.timeout = table.limit("timeout", report);
+    policy.total_timeout = table.limit("total_timeout", report);
+    policy.deadline = table.limit("deadline", report);
+    policy.on_failure = table.word("on_failure", report, OnFailure::ALL, OnFailure::name);
+    policy.fallback = fallback(table, report);
+    policy.compensation =
+        table.string("compensation", report).map(|node| Compensation::Node(node.into_owned()));
+    policy.retryable_errors = table.list("retryable_errors", report, error_matcher);
+    policy.non_retryable_errors = table.list("non_retryable_errors", report, error_matcher);
+    policy.retry_budget = retry_budget(table, report);
+    policy.circuit_breaker = circuit_breaker(table, report);
+    policy.execution_mode = table.word("execution_mode", report, ExecutionMode::ALL, ExecutionMode::name);
+    policy.priority = table.word("priority", report, Priority::ALL, Priority::name);
+    policy.idempotency_key =
+        table.string("idempotency_key", report).map(|text| IdempotencyKey::Template(text.into_owned()));
+    policy.queue_timeout = table.span("queue_timeout", report);
+    policy.concurrency_limit = concurrency_limit(table, report);
+    policy.rate_limit = rate_limit(table, report);
+    policy.delay = table.span("delay", report);
+    policy.scheduled_at = scheduled_at(table, report);
+    policy.heartbeat = table.span("heartbeat", report);
+    policy.checkpoint_after = table.boolean("checkpoint_after", report);
+    policy.telemetry_prefix = table.string("telemetry_prefix", report).map(Cow::into_owned);
+    policy.log_level = table.word("log_level", report, LogLevel::ALL, LogLevel::name);
+    policy.metadata = table.json_object("metadata", report);
+    policy
+}
+
+/// Reads a word, or a table with a coefficient. The word `jitter` means exponential with full jitter.
+fn backoff(table: &mut Table<'_>, report: &mut Report<'_>, jitter: &mut Option<Jitter>) -> Option<Backoff> {
+    const KINDS: &str = "none, fixed, linear, exponential";
+    let entry = table.take("backoff")?;
+    let (kind, coefficient) = match &entry.value.data {
+        Data::String(word) => (word.clone().into_owned(), None),
+        Data::Table(_) => {
+            let mut inner = report.table(&table.path_to("backoff"), entry.value)?;
+            let kind = inner.required("kind", report, Table::string)?;
+            let coefficient = inner.take("coefficient").and_then(|entry| {
+                let found = match entry.value.data {
+                    Data::Integer(number) => u32::try_from(number).ok().map(f64::from),
+                    Data::Float(number) => Some(number),
+                    _ => None,
+                };
+                let coefficient = found.and_then(Coefficient::from_number);
+                if coefficient.is_none() {
+                    let message = "must be a number from 1, with at most three decimals";
+                    report.at(entry.value.span, Problem::new(inner.path_to("coefficient"), message));
+                }
+                coefficient
+            });
+            if inner.was_given("coefficient") && kind != "exponential" {
+                inner.fail(
+                    "coefficient",
+                    format!("has no effect: only exponential has one, not {kind}"),
+                    report,
+                );
+            }
+            let kind = kind.into_owned();
+            inner.finish(report, &["kind", "coefficient"]);
+            (kind, coefficient)
+        }
+        _ => {
+            let message = format!("must be a word or a table, found {}", entry.value.kind());
+            table.fail("backoff", message, report);
+            return None;
+        }
+    };
+    match kind.as_str() {
+        "none" => Some(Backoff::None),
+        "fixed" => Some(Backoff::Fixed),
+        "linear" => Some(Backoff::Linear),
+        "exponential" => Some(Backoff::Exponential(coefficient.unwrap_or(Coefficient::DOUBLE))),
+        "jitter" => {
+            *jitter = Some(Jitter::Full);
+            Some(Backoff::exponential())
+        }
+        _ => {
+            table.fail("backoff", format!("must be one of {KINDS}, got `{kind}`"), report);
+            None
+        }
+    }
+}
+
+fn fallback(table: &mut Table<'_>, report: &mut Report<'_>) -> Option<Fallback> {
+    const FORMS: &str = "must be { value = … } or { overrides = { … } }";
+    let entry = table.take("fallback")?;
+    let span = entry.value.span.clone();
+    if !matches!(entry.value.data, Data::Table(_)) {
+        table.fail("fallback", format!("{FORMS}, found {}", entry.value.kind()), report);
+        return None;
+    }
+    let mut inner = report.table(&table.path_to("fallback"), entry.value)?;
+    let overrides = inner.json_object("overrides", report);
+    let value = inner.take("value").and_then(|entry| {
+        let value = entry.value.to_json();
+        if value.is_none() {
+            inner.fail("value", "has a number that JSON cannot hold".to_owned(), report);
+        }
+        value
+    });
+    let (has_value, has_overrides) = (inner.was_given("value"), inner.was_given("overrides"));
+    if has_value == has_overrides && inner.entries.is_empty() {
+        report.at(span, Problem::new(table.path_to("fallback"), FORMS));
+    }
+    inner.finish(report, &["value", "overrides"]);
+    if has_value && has_overrides {
+        return None;
+    }
+    value.map(Fallback::Value).or_else(|| overrides.map(Fallback::Overrides))
+}
+
+fn error_matcher(node: &Node<'_>) -> Result<ErrorMatcher, String> {
+    match &node.data {
+        Data::Integer(number) => i64::try_from(*number)
+            .map(ErrorMatcher::Code)
+            .map_err(|_| format!("has {number}, which is out of range")),
+        Data::String(name) if !name.trim().is_empty() => Ok(ErrorMatcher::Name(name.clone().into_owned())),
+        Data::String(_) => Err("must not contain an empty word".to_owned()),
+        _ => Err(format!("must be a list of codes and names, found {}", node.kind())),
+    }
+}
+
+fn retry_budget(table: &mut Table<'_>, report: &mut Report<'_>) -> Option<RetryBudget> {
+    let mut inner = table.table("retry_budget", report)?;
+    let name = inner.required("name", report, Table::string);
+    let tokens = inner.required("tokens", report, Table::uint);
+    let refill = inner.required("refill", report, Table::span);
+    inner.finish(report, &["name", "tokens", "refill"]);
+    Some(RetryBudget { name: name?.into_owned(), tokens: tokens?, refill: refill? })
+}
+
+fn circuit_breaker(table: &mut Table<'_>, report: &mut Report<'_>) -> Option<CircuitBreaker> {
+    let mut inner = table.table("circuit_breaker", report)?;
+    let name = inner.required("name", report, Table::string);
+    let failure_threshold = inner.uint("failure_threshold", report);
+    let reset_timeout = inner.span("reset_timeout", report);
+    let half_open_permits = inner.uint("half_open_permits", report);
+    let on_open = inner.word("on_open", report, OnOpen::ALL, OnOpen::name);
+    inner.finish(report, &["name", "failure_threshold", "reset_timeout", "half_open_permits", "on_open"]);
+    let usual = CircuitBreaker::new(name?);
+    Some(CircuitBreaker {
+        failure_threshold: failure_threshold.unwrap_or(usual.failure_threshold),
+        reset_timeout: reset_timeout.unwrap_or(usual.reset_timeout),
+        half_open_permits: half_open_permits.unwrap_or(usual.half_open_permits),
+        on_open: on_open.unwrap_or(usual.on_open),
+        name: usual.name,
+    })
+}
+
+fn rate_limit(table: &mut Table<'_>, report: &mut Report<'_>) -> Option<RateLimit> {
+    let mut inner = table.table("rate_limit", report)?;
+    let count = inner.required("count", report, Table::uint);
+    let window = inner.required("window", report, Table::span);
+    let name = inner.string("name", report).map(Cow::into_owned);
+    inner.finish(report, &["count", "window", "name"]);
+    Some(RateLimit { count: count?, window: window?, name })
+}
+
+/// Reads a number, or a table with a number and a name.
+fn concurrency_limit(table: &mut Table<'_>, report: &mut Report<'_>) -> Option<ConcurrencyLimit> {
+    if let Some(Entry { value: Node { data: Data::Table(_), .. }, .. }) = table.peek("concurrency_limit") {
+        let mut inner = table.table("concurrency_limit", report)?;
+        let limit = inner.required("limit", report, Table::uint);
+        let name = inner.string("name", report).map(Cow::into_owned);
+        inner.finish(report, &["limit", "name"]);
+        return Some(ConcurrencyLimit { limit: limit?, name });
+    }
+    table.uint("concurrency_limit", report).map(|limit| ConcurrencyLimit { limit, name: None })
+}
+
+/// Reads an instant with an offset; TOML has a form of its own for it.
+fn scheduled_at(table: &mut Table<'_>, report: &mut Report<'_>) -> Option<Timestamp> {
+    let entry = table.take("scheduled_at")?;
+    let text = match &entry.value.data {
+        Data::String(text) => text.as_ref(),
+        Data::Datetime(text) => text,
+        _ => {
+            let message =
+                format!("must be an instant such as 2026-03-01T12:00:00Z, found {}", entry.value.kind());
+            table.fail("scheduled_at", message, report);
+            return None;
+        }
+    };
+    Timestamp::parse(text).map_err(|error| table.fail("scheduled_at", error.to_string(), report)).ok()
+}
+
+/// Problems as they are found, with their places.
+pub(super) struct Report<'s> {
+    source: &'s str,
+    problems: Vec<Problem>,
+}
+
+impl<'s> Report<'s> {
+    pub(super) const fn new(source: &'s str) -> Self {
+        Self { source, problems: Vec::new() }
+    }
+
+    pub(super) fn at(&mut self, span: Range<usize>, problem: Problem) {
+        self.problems.push(document::locate(self.source, problem, span));
+    }
+
+    /// Opens a table.
+    pub(super) fn table<'a>(&mut self, path: &str, node: Node<'a>) -> Option<Table<'a>> {
+        let span = node.span.clone();
+        match node.data {
+            Data::Table(entries) => {
+                Some(Table { path: path.to_owned(), span, total: entries.len(), entries, places: Vec::new() })
+            }
+            _ => {
+                self.at(span, Problem::new(path, format!("must be a table, found {}", node.kind())));
+                None
+            }
+        }
+    }
+
+    fn problems_in(&self, span: &Range<usize>) -> usize {
+        let inside = |problem: &&Problem| {
+            problem
+                .location
+                .as_ref()
+                .is_some_and(|place| span.start <= place.span.start && place.span.end <= span.end)
+        };
+        self.problems.iter().filter(inside).count()
+    }
+
+    /// Returns the value, or every problem in the order of the text.
+    pub(super) fn finish<T>(mut self, value: Option<T>) -> Result<T, Problems> {
+        self.problems.sort_by_key(|problem| problem.location.as_ref().map_or(0, |place| place.span.start));
+        Problems::check(self.problems, ())?;
+        Ok(value.expect("invariant: what has no value has a problem"))
+    }
+}
+
+/// A table that is being read: what is taken is known, what is left is refused.
+pub(super) struct Table<'a> {
+    path: String,
+    span: Range<usize>,
+    total: usize,
+    entries: Vec<Entry<'a>>,
+    /// Where the fields stood that were taken.
+    places: Vec<(String, Range<usize>)>,
+}
+
+impl<'a> Table<'a> {
+    pub(super) fn path_to(&self, field: &str) -> String {
+        if self.path.is_empty() { field.to_owned() } else { format!("{}.{field}", self.path) }
+    }
+
+    /// Returns where a field stands, or the part of it that a path names, as near as is known.
+    fn place_of(&self, path: &str) -> Range<usize> {
+        let head = path.split('.').next().unwrap_or(path);
+        let place = self.places.iter().find(|(name, _)| name == path || name == head);
+        place.map_or_else(|| self.span.clone(), |(_, span)| span.clone())
+    }
+
+    fn was_given(&self, name: &str) -> bool {
+        self.places.iter().any(|(given, _)| given == name)
+    }
+
+    fn is_untouched(&self) -> bool {
+        self.places.is_empty() && self.total == 0
+    }
+
+    pub(super) fn take(&mut self, name: &str) -> Option<Entry<'a>> {
+        let index = self.entries.iter().position(|entry| entry.key == name)?;
+        let entry = self.entries.remove(index);
+        self.places.push((name.to_owned(), entry.value.span.clone()));
+        Some(entry)
+    }
+
+    fn peek(&self, name: &str) -> Option<&Entry<'a>> {
+        self.entries.iter().find(|entry| entry.key == name)
+    }
+
+    /// Reports a problem of a field that was taken.
+    fn fail(&self, name: &str, message: String, report: &mut Report<'_>) {
+        report.at(self.place_of(name), Problem::new(self.path_to(name), message));
+    }
+
+    /// Reads a field that must be there.
+    fn required<T>(
+        &mut self,
+        name: &str,
+        report: &mut Report<'_>,
+        read: impl FnOnce(&mut Self, &str, &mut Report<'_>) -> Option<T>,
+    ) -> Option<T> {
+        let before = report.problems.len();
+        let value = read(self, name, report);
+        if value.is_none() && report.problems.len() == before {
+            report.at(self.span.clone(), Problem::new(self.path_to(name), "is missing"));
+        }
+        value
+    }
+
+    pub(super) fn string(&mut self, name: &str, report: &mut Report<'_>) -> Option<Cow<'a, str>> {
+        let entry = self.take(name)?;
+        match entry.value.data {
+            Data::String(text) => Some(text),
+            _ => {
+                self.fail(name, format!("must be a string, found {}", entry.value.kind()), report);
+                None
+            }
+        }
+    }
+
+    pub(super) fn boolean(&mut self, name: &str, report: &mut Report<'_>) -> Option<bool> {
+        let entry = self.take(name)?;
+        match entry.value.data {
+            Data::Boolean(value) => Some(value),
+            _ => {
+                self.fail(name, format!("must be true or false, found {}", entry.value.kind()), report);
+                None
+            }
+        }
+    }
+
+    fn uint(&mut self, name: &str, report: &mut Report<'_>) -> Option<u32> {
+        let entry = self.take(name)?;
+        match entry.value.data {
+            Data::Integer(number) => match u32::try_from(number) {
+                Ok(number) => Some(number),
+                Err(_) => {
+                    self.fail(name, format!("must be within 0..={}, got {number}", u32::MAX), report);
+                    None
+                }
+            },
+            _ => {
+                self.fail(name, format!("must be an integer, found {}", entry.value.kind()), report);
+                None
+            }
+        }
+    }
+
+    /// Reads one word out of a list.
+    fn word<T: Copy>(
+        &mut self,
+        name: &str,
+        report: &mut Report<'_>,
+        all: &[T],
+        word_of: impl Fn(T) -> &'static str,
+    ) -> Option<T> {
+        let given = self.string(name, report)?;
+        let found = all.iter().copied().find(|value| word_of(*value) == given);
+        if found.is_none() {
+            let known = words(all.iter().map(|value| word_of(*value)));
+            self.fail(name, format!("must be one of {known}, got `{given}`"), report);
+        }
+        found
+    }
+
+    pub(super) fn list<T>(
+        &mut self,
+        name: &str,
+        report: &mut Report<'_>,
+        read: impl Fn(&Node<'a>) -> Result<T, String>,
+    ) -> Option<Vec<T>> {
+        let entry = self.take(name)?;
+        let Data::List(items) = &entry.value.data else {
+            self.fail(name, format!("must be a list, found {}", entry.value.kind()), report);
+            return None;
+        };
+        let mut values = Vec::with_capacity(items.len());
+        for item in items {
+            match read(item) {
+                Ok(value) => values.push(value),
+                Err(message) => report.at(item.span.clone(), Problem::new(self.path_to(name), message)),
+            }
+        }
+        (values.len() == items.len()).then_some(values)
+    }
+
+    fn json_object(
+        &mut self,
+        name: &str,
+        report: &mut Report<'_>,
+    ) -> Option<serde_json::Map<String, serde_json::Value>> {
+        let entry = self.take(name)?;
+        match entry.value.to_json() {
+            Some(serde_json::Value::Object(object)) => Some(object),
+            Some(_) => {
+                self.fail(name, format!("must be a table, found {}", entry.value.kind()), report);
+                None
+            }
+            None => {
+                self.fail(name, "has a number that JSON cannot hold".to_owned(), report);
+                None
+            }
+        }
+    }
+
+    fn table(&mut self, name: &str, report: &mut Report<'_>) -> Option<Self> {
+        let entry = self.take(name)?;
+        report.table(&self.path_to(name), entry.value)
+    }
+
+    /// Reads a span with its unit: `name = "30s"`, or in milliseconds `name_ms = 30000`.
+    fn span(&mut self, name: &str, report: &mut Report<'_>) -> Option<Span> {
+        let span = self.limit(name, report)?;
+        match span {
+            Limit::After(span) => Some(span),
+            Limit::Infinity => {
+                self.fail(name, "must have an end".to_owned(), report);
+                None
+            }
+        }
+    }
+
+    /// Reads a span that may be infinite.
+    fn limit(&mut self, name: &str, report: &mut Report<'_>) -> Option<Limit> {
+        let mut spellings = vec![format!("{name}_ms")];
+        if name == "heartbeat" {
+            spellings.push("heartbeat_interval_ms".to_owned());
+        }
+        let in_millis: Vec<String> =
+            spellings.into_iter().filter(|spelling| self.peek(spelling).is_some()).collect();
+        let written = self.take(name);
+        if let [extra, ..] = &in_millis[usize::from(written.is_none()).min(in_millis.len())..] {
+            let other = if written.is_some() { name } else { &in_millis[0] };
+            let message = format!("and {extra} are both given");
+            let place = self.peek(extra).map_or_else(|| self.span.clone(), |entry| entry.key_span.clone());
+            report.at(place, Problem::new(self.path_to(other), message).help("keep one of them"));
+            for spelling in &in_millis {
+                self.take(spelling);
+            }
+            return None;
+        }
+        if let Some(entry) = written {
+            return self.written_limit(name, &entry.value, report);
+        }
+        let spelling = in_millis.first()?;
+        let entry = self.take(spelling)?;
+        // Contradictions speak of the field by its proper name.
+        self.places.push((name.to_owned(), entry.value.span.clone()));
+        let found = match &entry.value.data {
+            Data::Integer(millis) => {
+                u64::try_from(*millis).ok().map(|millis| Limit::After(Span::from_millis(millis)))
+            }
+            Data::String(word) if word == "infinity" => Some(Limit::Infinity),
+            _ => None,
+        };
+        if found.is_none() {
+            let message = format!("must be a whole number of milliseconds, found {}", entry.value.kind());
+            self.fail(spelling, message, report);
+        }
+        found
+    }
+
+    fn written_limit(&self, name: &str, value: &Node<'_>, report: &mut Report<'_>) -> Option<Limit> {
+        match &value.data {
+            Data::String(text) if text == "infinity" => Some(Limit::Infinity),
+            Data::String(text) => Span::parse(text)
+                .map(Limit::After)
+                .map_err(|error| self.fail(name, error.to_string(), report))
+                .ok(),
+            Data::Integer(number) => {
+                let problem = Problem::new(self.path_to(name), format!("{number} has no unit"));
+                let help = format!("write {name} = \"{number}s\" or {name}_ms = {number}");
+                report.at(value.span.clone(), problem.help(help));
+                None
+            }
+            _ => {
+                self.fail(name, format!("must be a span such as \"30s\", found {}", value.kind()), report);
+                None
+            }
+        }
+    }
+
+    /// Refuses what is left.
+    pub(super) fn finish(self, report: &mut Report<'_>, known: &[&str]) {
+        for entry in &self.entries {
+            let mut problem = Problem::new(self.path_to(&entry.key), "is not a known field");
+            if let Some(near) = nearest(&entry.key, known) {
+                problem = problem.help(format!("did you mean `{near}`?"));
+            } else {
+                problem = problem.help(format!("known are {}", words(known.iter().copied())));
+            }
+            report.at(entry.key_span.clone(), problem);
+        }
+    }
+}
+
+fn words<'w>(words: impl Iterator<Item = &'w str>) -> String {
+    words.collect::<Vec<_>>().join(", ")
+}
+
+/// Returns the known word that a misspelt one is nearest to, if it is near at all.
+fn nearest<'k>(word: &str, known: &[&'k str]) -> Option<&'k str> {
+    const NEAR: usize = 3;
+    // Only words of a similar length can be near; this also bounds the work for a monstrous key.
+    let candidates = known.iter().filter(|candidate| candidate.len().abs_diff(word.len()) <= NEAR);
+    let (distance, best) = candidates.map(|candidate| (distance(word, candidate), *candidate)).min()?;
+    (distance <= NEAR && distance < best.len().min(word.len())).then_some(best)
+}
+
+/// Counts the letters that must be changed, added or left out to make one word of the other.
+fn distance(one: &str, other: &str) -> usize {
+    let other: Vec<char> = other.chars().collect();
+    let mut row: Vec<usize> = (0..=other.len()).collect();
+    for (i, a) in one.chars().enumerate() {
+        let mut diagonal = row[0];
+        row[0] = i + 1;
+        for (j, b) in other.iter().enumerate() {
+            let above = row[j + 1];
+            row[j + 1] = (diagonal + usize::from(a != *b)).min(above + 1).min(row[j] + 1);
+            diagonal = above;
+        }
+    }
+    row[other.len()]
+}

@@ -1,0 +1,168 @@
+//! Which policy a node gets: the first rule that matches, laid over the defaults, never over later rules.
+
+use std::sync::Arc;
+
+use super::matcher::Matcher;
+use super::resolved::Resolved;
+use super::view::NodeInfo;
+use super::written::Policy;
+use crate::document::{Problem, Problems};
+
+/// A matcher with its policy, checked.
+#[derive(Clone, Debug)]
+pub struct Rule {
+    matcher: Matcher,
+    policy: Policy,
+    resolved: Arc<Resolved>,
+}
+
+impl Rule {
+    /// Returns which nodes it is for.
+    #[must_use]
+    pub const fn matcher(&self) -> &Matcher {
+        &self.matcher
+    }
+
+    /// Returns the policy as somebody wrote it.
+    #[must_use]
+    pub const fn policy(&self) -> &Policy {
+        &self.policy
+    }
+
+    /// Returns the policy with every field.
+    #[must_use]
+    pub const fn resolved(&self) -> &Arc<Resolved> {
+        &self.resolved
+    }
+}
+
+/// Rules in order, all of them checked and their patterns compiled.
+///
+/// ```
+/// use tidewheel_core::policy::{self, NodeInfo, Overlay, Policy, Rules};
+///
+/// let base = Rules::new([
+///     (policy::pattern("^llm_"), Policy::llm()),
+///     (policy::default(), Policy::new().timeout("30s")),
+/// ])?;
+/// let runtime = Rules::new([(policy::name("llm_judge"), Policy::llm().max_retries(9))])?;
+/// let rules = base.overlaid(Some(runtime), Overlay::Merge);
+///
+/// assert_eq!(rules.resolve(&NodeInfo::step("llm_judge")).policy.max_retries, 9);
+/// assert_eq!(rules.resolve(&NodeInfo::step("llm_classify")).policy.max_retries, 3);
+/// assert_eq!(rules.resolve(&NodeInfo::step("store")).rule, Some(2));
+/// # Ok::<(), tidewheel_core::Problems>(())
+/// ```
+#[derive(Clone, Debug, Default)]
+pub struct Rules {
+    rules: Vec<Rule>,
+    /// What a node gets that no rule matches.
+    fallthrough: Arc<Resolved>,
+}
+
+/// What runtime rules do to the rules that are there.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Overlay {
+    /// They come first.
+    #[default]
+    Merge,
+    /// They stand alone.
+    Replace,
+}
+
+/// The policy of a node, and where it comes from.
+#[derive(Clone, Copy, Debug)]
+pub struct Resolution<'a> {
+    /// The index of the rule that won; `None` when none matched.
+    pub rule: Option<usize>,
+    /// The policy.
+    pub policy: &'a Arc<Resolved>,
+}
+
+impl Rules {
+    /// Checks rules and puts them together.
+    ///
+    /// # Errors
+    /// Everything that is wrong with any of them, each with the index of its rule.
+    pub fn new(rules: impl IntoIterator<Item = (Matcher, Policy)>) -> Result<Self, Problems> {
+        let mut checked = Vec::new();
+        let mut problems = Vec::new();
+        for (index, (matcher, policy)) in rules.into_iter().enumerate() {
+            let at =
+                |problem: Problem| Problem { path: format!("policies[{index}].{}", problem.path), ..problem };
+            problems.extend(matcher_problem(&matcher).map(at));
+            match policy.resolved() {
+                Ok(resolved) => checked.push(Rule { matcher, policy, resolved: Arc::new(resolved) }),
+                Err(found) => problems.extend(found.all().iter().cloned().map(at)),
+            }
+        }
+        Problems::check(problems, Self { rules: checked, fallthrough: Arc::default() })
+    }
+
+    /// Finds the policy of a node. Equal nodes get equal policies; a predicate is called only until
+    /// something matches.
+    #[must_use]
+    pub fn resolve(&self, node: &NodeInfo<'_>) -> Resolution<'_> {
+        match self.rules.iter().enumerate().find(|(_, rule)| rule.matcher.matches(node)) {
+            Some((index, rule)) => Resolution { rule: Some(index), policy: &rule.resolved },
+            None => Resolution { rule: None, policy: &self.fallthrough },
+        }
+    }
+
+    /// Returns these rules under runtime rules; without any, unchanged.
+    #[must_use]
+    pub fn overlaid(&self, runtime: Option<Self>, overlay: Overlay) -> Self {
+        match (runtime, overlay) {
+            (None, _) => self.clone(),
+            (Some(runtime), Overlay::Replace) => runtime,
+            (Some(mut runtime), Overlay::Merge) => {
+                runtime.rules.extend(self.rules.iter().cloned());
+                runtime
+            }
+        }
+    }
+
+    /// Returns the rules in order.
+    #[must_use]
+    pub fn as_slice(&self) -> &[Rule] {
+        &self.rules
+    }
+
+    /// Returns the indexes of rules that can never win, with the rule that stands in their way.
+    #[must_use]
+    pub fn unreachable(&self) -> Vec<(usize, usize)> {
+        let in_the_way = |index: usize, rule: &Rule| {
+            self.rules[..index].iter().position(|earlier| match (&earlier.matcher, &rule.matcher) {
+                (Matcher::Default, _) => true,
+                (Matcher::Name(one), Matcher::Name(other)) => one == other,
+                (Matcher::Kind(one), Matcher::Kind(other)) => one == other,
+                (Matcher::Kinds(some), Matcher::Kind(one)) => some.contains(one),
+                (Matcher::Tag(one), Matcher::Tag(other)) => one == other,
+                (Matcher::Pattern(one), Matcher::Pattern(other)) => one.as_str() == other.as_str(),
+                (Matcher::Pattern(pattern), Matcher::Name(name)) => pattern.is_match(name),
+                _ => false,
+            })
+        };
+        let found = self.rules.iter().enumerate();
+        found.filter_map(|(index, rule)| Some((index, in_the_way(index, rule)?))).collect()
+    }
+}
+
+/// Finds what is wrong with a matcher.
+pub(super) fn matcher_problem(matcher: &Matcher) -> Option<Problem> {
+    match matcher {
+        Matcher::BadPattern { pattern, reason } => {
+            Some(Problem::new("match.pattern", format!("`{pattern}` is no regular expression: {reason}")))
+        }
+        Matcher::Name(name) if name.is_empty() => Some(Problem::new("match.name", "must not be empty")),
+        Matcher::Tag(tag) if tag.is_empty() => Some(Problem::new("match.tag", "must not be empty")),
+        Matcher::Kinds(kinds) if kinds.is_empty() => Some(Problem::new("match.kinds", "must not be empty")),
+        Matcher::Name(_)
+        | Matcher::Pattern(_)
+        | Matcher::Kind(_)
+        | Matcher::Kinds(_)
+        | Matcher::Tag(_)
+        | Matcher::Predicate(_)
+        | Matcher::Default => None,
+    }
+}

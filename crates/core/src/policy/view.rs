@@ -1,0 +1,300 @@
+//! The small views that policies see of the engine: the node, the failure, and the ways to recover.
+
+use std::borrow::Cow;
+use std::fmt;
+use std::sync::Arc;
+
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
+
+use super::options::word_enum;
+use crate::fact::Value;
+use crate::time::{IntoSpan, Span};
+
+word_enum! {
+    /// What a node is: a component of a workflow or a job of a template.
+    pub enum Kind {
+        /// Ordinary work.
+        Step = "step",
+        /// A question about a fact.
+        Condition = "condition",
+        /// A condition with a reaction.
+        Rule = "rule",
+        /// Waits for several facts of one lineage.
+        Join = "join",
+        /// Fans a list out.
+        Map = "map",
+        /// Folds a list.
+        Reduce = "reduce",
+        /// Keeps a state over facts.
+        Accumulator = "accumulator",
+        /// A state with reactions.
+        StateMachine = "state_machine",
+        /// Named states and events.
+        Fsm = "fsm",
+        /// Commands that become events.
+        Aggregate = "aggregate",
+        /// Transactions with compensations.
+        Saga = "saga",
+        /// Events that become commands.
+        ProcessManager = "process_manager",
+        /// A workflow in a workflow.
+        SubWorkflow = "sub_workflow",
+        /// A job that the scheduler itself runs.
+        Builtin = "builtin",
+        /// A job that is a shell command.
+        Shell = "shell",
+        /// A job that is an agent.
+        Agent = "agent",
+        /// A job that opens or stays shut.
+        Gate = "gate",
+    }
+}
+
+/// What matchers see of a node.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct NodeInfo<'a> {
+    /// The name; some nodes have none.
+    pub name: Option<&'a str>,
+    /// What it is.
+    pub kind: Kind,
+    /// What somebody wrote on it.
+    pub tags: &'a [String],
+}
+
+impl<'a> NodeInfo<'a> {
+    /// Returns the view of a step with a name and no tags.
+    #[must_use]
+    pub const fn step(name: &'a str) -> Self {
+        Self { name: Some(name), kind: Kind::Step, tags: &[] }
+    }
+
+    /// Returns the view of a node without a name.
+    #[must_use]
+    pub const fn unnamed(kind: Kind) -> Self {
+        Self { name: None, kind, tags: &[] }
+    }
+}
+
+/// What policies see of a failure.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Failure {
+    /// A number or a word that the failing work chose: `429`, `timeout`, `lost`.
+    pub code: Option<ErrorCode>,
+    /// The type of the error, with its path.
+    pub type_name: Option<Cow<'static, str>>,
+    /// What it says.
+    pub message: String,
+    /// How long the failure asks to wait before another attempt.
+    pub retry_after: Option<Span>,
+    /// Whether the failure itself says that another attempt is of no use.
+    pub non_retryable: bool,
+}
+
+impl Failure {
+    /// Returns a failure that only says something.
+    pub fn new(message: impl Into<String>) -> Self {
+        Self { message: message.into(), ..Self::default() }
+    }
+
+    /// Returns the failure of an error, with its type and its chain of causes.
+    pub fn of<E: std::error::Error>(error: &E) -> Self {
+        let mut message = error.to_string();
+        let mut source = error.source();
+        while let Some(cause) = source {
+            message.push_str(": ");
+            message.push_str(&cause.to_string());
+            source = cause.source();
+        }
+        Self { type_name: Some(Cow::Borrowed(std::any::type_name::<E>())), message, ..Self::default() }
+    }
+
+    /// Puts a code on it.
+    #[must_use]
+    pub fn code(mut self, code: impl Into<ErrorCode>) -> Self {
+        self.code = Some(code.into());
+        self
+    }
+
+    /// Asks for a wait before another attempt. A span that cannot be read asks for none.
+    #[must_use]
+    pub fn retry_after(mut self, span: impl IntoSpan) -> Self {
+        self.retry_after = span.into_span().ok();
+        self
+    }
+
+    /// Says that another attempt is of no use.
+    #[must_use]
+    pub const fn non_retryable(mut self) -> Self {
+        self.non_retryable = true;
+        self
+    }
+}
+
+impl fmt::Display for Failure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.code {
+            Some(code) => write!(f, "[{code}] {}", self.message),
+            None => f.write_str(&self.message),
+        }
+    }
+}
+
+/// A number or a word for a failure.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum ErrorCode {
+    /// An exit code, a status of HTTP, a reason code.
+    Number(i64),
+    /// A word such as `timeout`.
+    Word(Cow<'static, str>),
+}
+
+impl fmt::Display for ErrorCode {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Number(number) => number.fmt(f),
+            Self::Word(word) => f.write_str(word),
+        }
+    }
+}
+
+impl From<i64> for ErrorCode {
+    fn from(number: i64) -> Self {
+        Self::Number(number)
+    }
+}
+
+impl From<&'static str> for ErrorCode {
+    fn from(word: &'static str) -> Self {
+        Self::Word(Cow::Borrowed(word))
+    }
+}
+
+impl From<String> for ErrorCode {
+    fn from(word: String) -> Self {
+        Self::Word(Cow::Owned(word))
+    }
+}
+
+impl Serialize for ErrorCode {
+    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        match self {
+            Self::Number(number) => serializer.serialize_i64(*number),
+            Self::Word(word) => serializer.serialize_str(word),
+        }
+    }
+}
+
+impl<'de> Deserialize<'de> for ErrorCode {
+    fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let value = serde_json::Value::deserialize(deserializer)?;
+        match (value.as_i64(), value.as_str()) {
+            (Some(number), _) => Ok(Self::Number(number)),
+            (_, Some(word)) => Ok(Self::Word(Cow::Owned(word.to_owned()))),
+            _ => Err(serde::de::Error::custom("an error code is an integer or a word")),
+        }
+    }
+}
+
+/// Named values that a fallback gives to the work it retries.
+pub type Overrides = serde_json::Map<String, serde_json::Value>;
+
+/// How to go on after the last attempt failed.
+#[derive(Clone, Debug)]
+pub enum Recovery {
+    /// Take this value as the result.
+    Value(Value),
+    /// Run the same work once more with these overrides in its context.
+    RetryWith(Overrides),
+    /// Run other work once, on the same input.
+    Run(Work),
+}
+
+impl Recovery {
+    /// Takes a value as the result.
+    pub fn value<T: Serialize + Send + Sync + 'static>(value: T) -> Self {
+        Self::Value(Value::new(value))
+    }
+
+    /// Runs the same work once more with overrides.
+    pub fn retry_with<K: Into<String>, V: Into<serde_json::Value>>(
+        overrides: impl IntoIterator<Item = (K, V)>,
+    ) -> Self {
+        Self::RetryWith(overrides.into_iter().map(|(key, value)| (key.into(), value.into())).collect())
+    }
+
+    /// Runs other work once, on the same input.
+    pub fn run<I, O, F>(name: impl Into<String>, work: F) -> Self
+    where
+        I: DeserializeOwned + Clone + 'static,
+        O: Serialize + Send + Sync + 'static,
+        F: Fn(I) -> Result<O, Failure> + Send + Sync + 'static,
+    {
+        Self::Run(Work::new(name, work))
+    }
+}
+
+type WorkFn = dyn Fn(&Value) -> Result<Value, Failure> + Send + Sync;
+
+/// Other work that a fallback runs in place of what failed.
+#[derive(Clone)]
+pub struct Work {
+    name: String,
+    run: Arc<WorkFn>,
+}
+
+impl Work {
+    /// Names a function that takes the input of what failed and gives its result.
+    pub fn new<I, O, F>(name: impl Into<String>, work: F) -> Self
+    where
+        I: DeserializeOwned + Clone + 'static,
+        O: Serialize + Send + Sync + 'static,
+        F: Fn(I) -> Result<O, Failure> + Send + Sync + 'static,
+    {
+        let run = move |input: &Value| {
+            let input = input.get::<I>().map_err(|error| Failure::of(&error).non_retryable())?;
+            work(input).map(Value::new)
+        };
+        Self { name: name.into(), run: Arc::new(run) }
+    }
+
+    /// Returns the name.
+    #[must_use]
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// Runs it.
+    ///
+    /// # Errors
+    /// The work failed, or the input is not of its type.
+    pub fn run(&self, input: &Value) -> Result<Value, Failure> {
+        (self.run)(input)
+    }
+}
+
+impl fmt::Debug for Work {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Work").field("name", &self.name).finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn other_work_runs_on_the_input_of_what_failed() {
+        let work = Work::new("double", |x: i64| Ok(x * 2));
+        assert_eq!(work.run(&Value::new(21_i64)).unwrap().get::<i64>().unwrap(), 42);
+        assert!(work.run(&Value::new("text")).unwrap_err().non_retryable);
+    }
+
+    #[test]
+    fn a_failure_keeps_what_policies_ask_for() {
+        let failure = Failure::new("slow down").code(429).retry_after("7s");
+        let stored = serde_json::to_string(&failure).unwrap();
+        assert_eq!(serde_json::from_str::<Failure>(&stored).unwrap(), failure);
+        assert_eq!(failure.to_string(), "[429] slow down");
+    }
+}
