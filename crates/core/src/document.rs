@@ -149,6 +149,7 @@ impl Node<'_> {
             Data::Null => "null",
             Data::Boolean(_) => "a boolean",
             Data::Integer(_) => "an integer",
+            Data::Float(value) if value.abs() >= 1e18 => "a number too large",
             Data::Float(_) => "a number with a fraction",
             Data::String(_) => "a string",
             Data::Datetime(_) => "a date or time",
@@ -252,28 +253,32 @@ fn json_node<'a>(
     source: &str,
     raw: &'a RawValue,
     depth: usize,
-) -> Result<Node<'a>, (&'static str, Range<usize>)> {
+) -> Result<Node<'a>, (Cow<'static, str>, Range<usize>)> {
     let span = span_in(source, raw.get());
-    let Some(depth) = depth.checked_sub(1) else { return Err(("is nested too deep", span)) };
+    let Some(depth) = depth.checked_sub(1) else { return Err((Cow::Borrowed("is nested too deep"), span)) };
     let text = raw.get();
     let data = match text.as_bytes().first() {
         Some(b'{') => {
-            let fields = Fields::split(raw).ok_or_else(|| ("is no object", span.clone()))?;
-            let fields = fields.into_entries().map_err(|_| ("has a key twice", span.clone()))?;
+            let fields = Fields::split(raw)
+                .ok_or_else(|| (json::mismatch(json::MUST_BE_AN_OBJECT, raw), span.clone()))?;
+            let fields = fields
+                .into_entries()
+                .map_err(|key| (Cow::Owned(format!("has the key `{key}` twice")), span.clone()))?;
             let entry = |(key, value)| {
                 let value = json_node(source, value, depth)?;
-                // The key's own place is not kept by the reader; its value stands right after it.
-                Ok(Entry { key, key_span: value.span.clone(), value })
+                Ok(Entry { key, key_span: key_before(source, &value.span), value })
             };
             Data::Table(fields.map(entry).collect::<Result<_, _>>()?)
         }
         Some(b'[') => {
-            let items = json::items(raw).ok_or_else(|| ("is no list", span.clone()))?;
+            let items = json::items(raw).ok_or_else(|| (Cow::Borrowed("is no list"), span.clone()))?;
             Data::List(
                 items.into_iter().map(|item| json_node(source, item, depth)).collect::<Result<_, _>>()?,
             )
         }
-        Some(b'"') => Data::String(json::string(raw).ok_or_else(|| ("is no string", span.clone()))?),
+        Some(b'"') => {
+            Data::String(json::string(raw).ok_or_else(|| (Cow::Borrowed(json::BAD_ESCAPE), span.clone()))?)
+        }
         Some(b't') => Data::Boolean(true),
         Some(b'f') => Data::Boolean(false),
         Some(b'n') => Data::Null,
@@ -283,6 +288,13 @@ fn json_node<'a>(
         },
     };
     Ok(Node { span, data })
+}
+
+/// Returns where the key of a value stands: right before it, between its quotes.
+fn key_before(source: &str, value: &Range<usize>) -> Range<usize> {
+    let before = source[..value.start].trim_end().strip_suffix(':').map(str::trim_end);
+    let quotes = before.and_then(|text| Some((text.strip_suffix('"')?.rfind('"')?, text.len())));
+    quotes.map_or_else(|| value.clone(), |(start, end)| start..end)
 }
 
 /// Returns where a part of a text stands in it. Invariant: the part is borrowed from the text.

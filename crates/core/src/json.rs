@@ -16,8 +16,8 @@ pub(crate) enum Field<T> {
     Given(T),
     /// Absent or null.
     Missing,
-    /// There, but not of its type; says what it must be.
-    Wrong(Cow<'static, str>),
+    /// There, but not of its type; says what it must be. Boxed, because it is rare and fields are moved often.
+    Wrong(Box<Cow<'static, str>>),
 }
 
 /// The fields of one object, in the order of the text.
@@ -98,11 +98,15 @@ impl<'a> Fields<'a> {
     }
 
     pub(crate) fn string(&mut self, name: &str) -> Field<Cow<'a, str>> {
-        self.read(name, |raw| string(raw).ok_or_else(|| mismatch("must be a string", raw)))
+        self.read(name, |raw| match string(raw) {
+            Some(text) => Ok(text),
+            None if raw.get().starts_with('"') => Err(Cow::Borrowed(BAD_ESCAPE)),
+            None => Err(mismatch("must be a string", raw)),
+        })
     }
 
     pub(crate) fn object(&mut self, name: &str) -> Field<Self> {
-        self.read(name, |raw| Fields::split(raw).ok_or_else(|| mismatch("must be an object", raw)))
+        self.read(name, |raw| Fields::split(raw).ok_or_else(|| mismatch(MUST_BE_AN_OBJECT, raw)))
     }
 
     fn read<T>(
@@ -113,7 +117,7 @@ impl<'a> Fields<'a> {
         match self.take(name).map(read) {
             None => Field::Missing,
             Some(Ok(value)) => Field::Given(value),
-            Some(Err(reason)) => Field::Wrong(reason),
+            Some(Err(reason)) => Field::Wrong(Box::new(reason)),
         }
     }
 }
@@ -133,6 +137,10 @@ pub(crate) fn items(raw: &RawValue) -> Option<Vec<&RawValue>> {
     serde_json::from_str::<Items<'_>>(raw.get()).ok().map(|items| items.0)
 }
 
+/// What is said of a string such as `"\ud800"`.
+pub(crate) const BAD_ESCAPE: &str = "has an escape sequence that stands for no text";
+pub(crate) const MUST_BE_AN_OBJECT: &str = "must be an object";
+
 /// Says what a value must be and what it is instead.
 pub(crate) fn mismatch(wanted: &str, raw: &RawValue) -> Cow<'static, str> {
     let text = raw.get();
@@ -146,6 +154,10 @@ pub(crate) fn mismatch(wanted: &str, raw: &RawValue) -> Cow<'static, str> {
         _ if text.bytes().all(|b| b.is_ascii_digit()) => "an integer",
         _ => "a number with a fraction or exponent",
     };
+    if found == "an object" && wanted == MUST_BE_AN_OBJECT {
+        // It is one, but it could not be split.
+        return Cow::Borrowed("has a key with an escape sequence that stands for no text");
+    }
     Cow::Owned(format!("{wanted}, found {found}"))
 }
 

@@ -85,6 +85,8 @@ pub struct Span(u64);
 impl Span {
     /// No time at all.
     pub const ZERO: Self = Self(0);
+    /// The longest span that can be counted in nanoseconds: about 584 years.
+    pub const LONGEST: Self = Self(u64::MAX / NANOS_PER_MILLI);
 
     /// Returns a span of that many milliseconds.
     #[must_use]
@@ -139,7 +141,10 @@ impl Span {
         if nanos % i128::from(NANOS_PER_MILLI) != 0 {
             return Err(fail("it is finer than a millisecond"));
         }
-        u64::try_from(nanos / i128::from(NANOS_PER_MILLI)).map(Self).map_err(|_| fail("it is too long"))
+        match u64::try_from(nanos / i128::from(NANOS_PER_MILLI)) {
+            Ok(millis) if Self(millis) <= Self::LONGEST => Ok(Self(millis)),
+            _ => Err(fail(TOO_LONG)),
+        }
     }
 }
 
@@ -197,8 +202,13 @@ pub trait IntoSpan {
     fn into_span(self) -> Result<Span, SpanError>;
 }
 
+const TOO_LONG: &str = "it is longer than 584 years";
+
 impl IntoSpan for Span {
     fn into_span(self) -> Result<Span, SpanError> {
+        if self > Self::LONGEST {
+            return Err(SpanError { text: format!("{}ms", self.0), reason: TOO_LONG });
+        }
         Ok(self)
     }
 }
@@ -221,7 +231,8 @@ impl IntoSpan for Duration {
         if !self.as_nanos().is_multiple_of(u128::from(NANOS_PER_MILLI)) {
             return Err(fail("it is finer than a millisecond"));
         }
-        u64::try_from(self.as_millis()).map(Span).map_err(|_| fail("it is too long"))
+        let millis = u64::try_from(self.as_millis()).map_err(|_| fail(TOO_LONG))?;
+        Span(millis).into_span()
     }
 }
 
@@ -256,6 +267,8 @@ mod tests {
             ("1us", "finer"),
             ("1.5ms", "finer"),
             ("1mo", "months"),
+            ("999999999h", "write it like"),
+            ("7304485d", "write it like"),
             ("soon", "write it like"),
             ("", "write it like"),
         ] {
@@ -263,6 +276,7 @@ mod tests {
             assert!(message.contains(part), "{text}: {message}");
         }
         assert!(Duration::from_nanos(1).into_span().is_err());
+        assert!(Span::from_millis(u64::MAX).into_span().is_err() && Duration::MAX.into_span().is_err());
     }
 
     #[test]

@@ -202,7 +202,7 @@ impl<'a> Call<'a> {
         let wiring = fields.take("wiring_config");
         let mut checks = Checks::of(capability);
         let request = checks.required("request", fields.object("request"));
-        checks.no_surplus(Some(fields));
+        checks.no_surplus(vec![fields]);
         let request = match (checks.finish(engine.budgets().max_diagnostics), request) {
             (Ok(()), Some(request)) => Ok(request),
             (Err(refusal), _) => Err(refusal),
@@ -226,7 +226,7 @@ pub(super) fn whole_object(line: &str, capability: Capability) -> Result<Fields<
     let reason = match serde_json::from_str::<&RawValue>(line) {
         Ok(raw) => match Fields::split(raw) {
             Some(fields) => return Ok(fields),
-            None => crate::json::mismatch("must be an object", raw),
+            None => crate::json::mismatch(crate::json::MUST_BE_AN_OBJECT, raw),
         },
         Err(error) => format!("is not JSON: {error}").into(),
     };
@@ -248,7 +248,7 @@ fn read_budgets(
     let error =
         |field: &str, reason: &str| ConfigError { field: field.to_owned(), reason: reason.to_owned() };
     let Some(mut fields) = Fields::split(raw) else {
-        return Err(error(name, &crate::json::mismatch("must be an object", raw)));
+        return Err(error(name, &crate::json::mismatch(crate::json::MUST_BE_AN_OBJECT, raw)));
     };
     fn or_default<T>(name: &str, field: Field<T>, default: T) -> Result<T, ConfigError> {
         match field {

@@ -92,7 +92,7 @@ impl Engine {
             attempt_index: Field::Given(request.attempt_index),
             next_attempt_index: Field::Given(request.next_attempt_index),
             wait_is_pause_only: Field::Given(request.wait_is_pause_only),
-            surplus: [None, None],
+            surplus: Vec::new(),
         };
         fields.check(self).map(compute)
     }
@@ -111,7 +111,7 @@ pub(super) struct ComputeFields<'a> {
     attempt_index: Field<u16>,
     next_attempt_index: Field<u16>,
     wait_is_pause_only: Field<bool>,
-    surplus: [Option<Fields<'a>>; 2],
+    surplus: Vec<Fields<'a>>,
 }
 
 impl<'a> ComputeFields<'a> {
@@ -129,7 +129,7 @@ impl<'a> ComputeFields<'a> {
             attempt_index: fields.uint("attempt_index", U16),
             next_attempt_index: fields.uint("next_attempt_index", U16),
             wait_is_pause_only: fields.boolean("wait_is_pause_only"),
-            surplus: [envelope_left, Some(fields)],
+            surplus: envelope_left.into_iter().chain([fields]).collect(),
         }
     }
 
@@ -170,9 +170,7 @@ impl<'a> ComputeFields<'a> {
                 None => no_next_attempt = true,
             }
         }
-        for fields in self.surplus {
-            checks.no_surplus(fields);
-        }
+        checks.no_surplus(self.surplus);
         if checks.passed() {
             check_backoff_budget(&mut checks, engine, retry_backoff_ms);
         }

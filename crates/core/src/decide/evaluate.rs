@@ -111,8 +111,8 @@ pub(super) struct EvaluateFields<'a> {
     last_failure_reason_code: Field<u32>,
     retryable_reason_codes: Field<Cow<'a, [u32]>>,
     wait_is_pause_only: Field<bool>,
-    /// What nobody asked for: in the envelope, in the request.
-    surplus: [Option<Fields<'a>>; 2],
+    /// What may hold keys that nobody asked for: the envelope and the request.
+    surplus: Vec<Fields<'a>>,
 }
 
 impl<'a> EvaluateFields<'a> {
@@ -130,7 +130,7 @@ impl<'a> EvaluateFields<'a> {
             last_failure_reason_code: step.last_failure_reason_code.map_or(Field::Missing, Field::Given),
             retryable_reason_codes: Field::Given(Cow::Borrowed(&step.retryable_reason_codes)),
             wait_is_pause_only: Field::Given(step.wait_is_pause_only),
-            surplus: [None, None],
+            surplus: Vec::new(),
         }
     }
 
@@ -163,7 +163,7 @@ impl<'a> EvaluateFields<'a> {
                 Field::Wrong(reason) => Field::Wrong(reason),
             },
             wait_is_pause_only: fields.boolean("wait_is_pause_only"),
-            surplus: [envelope_left, Some(fields)],
+            surplus: envelope_left.into_iter().chain([fields]).collect(),
         }
     }
 
@@ -178,7 +178,7 @@ impl<'a> EvaluateFields<'a> {
         let now = checks.tested("now_ns", self.now_ns, non_zero);
         let started = checks.required("step_started_at_ns", self.step_started_at_ns);
         if started == Some(0) {
-            checks.fail("now_ns", "and step_started_at_ns must not be 0");
+            checks.fail("now_ns", "must not be 0, nor must step_started_at_ns");
         } else if let (Some(now), Some(started)) = (now, started)
             && now < started
         {
@@ -198,9 +198,7 @@ impl<'a> EvaluateFields<'a> {
             checks.fail("last_failure_reason_code", "must not be 0");
         }
         checks.tested("wait_is_pause_only", self.wait_is_pause_only, must_be_true);
-        for fields in self.surplus {
-            checks.no_surplus(fields);
-        }
+        checks.no_surplus(self.surplus);
         if checks.passed() {
             if let Some(codes) = &codes
                 && codes.len() > usize::from(budgets.max_retryable_reason_codes)

@@ -43,9 +43,7 @@ pub fn delay_json(line: &str) -> Answer<'_> {
         let seed = read_seed(&mut checks, &mut fields, delays.as_ref(), &mut surplus);
         let attempt = checks.required("attempt_index", fields.uint("attempt_index", U32));
         surplus.push(fields);
-        for left in surplus {
-            checks.no_surplus(Some(left));
-        }
+        checks.no_surplus(surplus);
         checks.finish(MAX_DIAGNOSTICS)?;
         let question = || Some((delays?, seed?, attempt?));
         Ok(question().expect("invariant: a field without a value is a violation"))
@@ -75,9 +73,7 @@ pub(super) fn read_question_fields(mut fields: Fields<'_>) -> Result<(RetryPolic
         .required("context", fields.object("context"))
         .and_then(|context| read_situation(&mut checks, context, policy.as_ref(), &mut surplus));
     surplus.push(fields);
-    for left in surplus {
-        checks.no_surplus(Some(left));
-    }
+    checks.no_surplus(surplus);
     checks.finish(MAX_DIAGNOSTICS)?;
     let question = || Some((policy?.0, situation?));
     Ok(question().expect("invariant: a field without a value is a violation"))
@@ -189,11 +185,11 @@ fn read_retry_on<'a>(
         (Field::Given(codes), Field::Missing) => Some(RetryOn::Only(codes)),
         (Field::Missing, Field::Given(codes)) => Some(RetryOn::Except(codes)),
         (Field::Wrong(reason), _) => {
-            checks.fail("only", reason);
+            checks.fail("only", *reason);
             None
         }
         (_, Field::Wrong(reason)) => {
-            checks.fail("except", reason);
+            checks.fail("except", *reason);
             None
         }
         (Field::Given(_), Field::Given(_)) | (Field::Missing, Field::Missing) => {

@@ -69,6 +69,7 @@ impl Checks {
     }
 
     /// Records a violation of some class.
+    #[cold]
     pub(super) fn fail_with(
         &mut self,
         code: ReasonCode,
@@ -86,16 +87,11 @@ impl Checks {
     /// Returns the value of a required field, or records what is wrong.
     pub(super) fn required<T>(&mut self, name: &'static str, field: Field<T>) -> Option<T> {
         match field {
-            Field::Given(value) => Some(value),
-            Field::Missing => {
-                self.fail_with(self.missing, name, "is missing");
-                None
-            }
-            Field::Wrong(reason) => {
-                self.fail(name, reason);
-                None
-            }
+            Field::Given(value) => return Some(value),
+            Field::Missing => self.fail_with(self.missing, name, "is missing"),
+            Field::Wrong(reason) => self.fail(name, *reason),
         }
+        None
     }
 
     /// Returns the value of an optional field, or records that it is of the wrong type.
@@ -123,9 +119,9 @@ impl Checks {
         }
     }
 
-    /// Records the first field that is unknown or given twice.
-    pub(super) fn no_surplus(&mut self, fields: Option<Fields<'_>>) {
-        if let Some((name, reason)) = fields.and_then(Fields::surplus) {
+    /// Records the first field of each object that is unknown or given twice.
+    pub(super) fn no_surplus(&mut self, objects: Vec<Fields<'_>>) {
+        for (name, reason) in objects.into_iter().filter_map(Fields::surplus) {
             self.fail(shortened(&name), reason);
         }
     }

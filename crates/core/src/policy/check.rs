@@ -43,7 +43,8 @@ impl Policy {
 
     /// Refuses a parameter whose feature nobody mentioned.
     fn needs(&self, field: &'static str, features: &[&'static str], because: &str) -> Option<Problem> {
-        if !self.says(field) || features.iter().any(|feature| self.says(feature)) {
+        let is_said = |name: &&str| self.says(name) || self.tried(name);
+        if !self.says(field) || features.iter().any(is_said) {
             return None;
         }
         // A backoff of none is what is the case anyway: it needs no retries to be true.
@@ -78,7 +79,8 @@ impl Policy {
     fn check_delays(&self) -> Option<Problem> {
         let effective = Resolved::laid_over_defaults(self);
         let (base, max) = (effective.delays.base, effective.delays.max);
-        if max >= base {
+        // Without a backoff both are refused already; one that could not be read has no value to compare.
+        if max >= base || !self.says("backoff") || self.tried("base_delay") || self.tried("max_delay") {
             return None;
         }
         let said = |said: bool| if said { "" } else { ", the default" };
@@ -121,7 +123,7 @@ impl Policy {
                 problems.push(Problem::new(field, "must be at least 1: with 0 nothing would ever run"));
             }
         };
-        at_least_one("concurrency_limit.limit", self.concurrency_limit.as_ref().map(|limit| limit.limit));
+        at_least_one("concurrency_limit", self.concurrency_limit.as_ref().map(|limit| limit.limit));
         at_least_one("rate_limit.count", self.rate_limit.as_ref().map(|limit| limit.count));
         let breaker = self.circuit_breaker.as_ref();
         at_least_one("circuit_breaker.failure_threshold", breaker.map(|breaker| breaker.failure_threshold));
@@ -180,9 +182,10 @@ impl Policy {
     }
 
     fn check_fallback(&self) -> Option<Problem> {
-        if self.on_failure == Some(OnFailure::Fallback) && self.fallback.is_none() {
+        if self.on_failure == Some(OnFailure::Fallback) && self.fallback.is_none() && !self.tried("fallback")
+        {
             let problem = Problem::new("on_failure", "is fallback, but there is no fallback");
-            return Some(problem.help("give a fallback, or choose halt or skip"));
+            return Some(problem.help("give a fallback, or choose another action"));
         }
         match &self.fallback {
             Some(Fallback::Overrides(overrides)) if overrides.is_empty() => {
@@ -212,7 +215,9 @@ impl Policy {
 
     fn check_start(&self) -> Option<Problem> {
         if self.delay.is_some() && self.scheduled_at.is_some() {
-            return Some(Problem::new("delay", "and scheduled_at are both given").help("keep one of them"));
+            return Some(
+                Problem::new("delay", "is given together with scheduled_at").help("keep one of them"),
+            );
         }
         None
     }

@@ -15,7 +15,7 @@ use super::resolve::{Rules, matcher_problem};
 use super::view::Kind;
 use super::written::Policy;
 use crate::document::{self, Data, Entry, Format, Node, Problem, Problems};
-use crate::time::{Span, Timestamp};
+use crate::time::{IntoSpan, Span, Timestamp};
 
 impl Policy {
     /// Reads one policy from TOML.
@@ -91,11 +91,14 @@ fn read_rules(source: &str, format: Format) -> Result<Rules, Problems> {
             }
             Some(entry) => {
                 let message = format!("must be a list of tables, found {}", entry.value.kind());
-                report.at(entry.value.span, Problem::new("policies", message).help("write [[policies]]"));
+                report.at(
+                    entry.value.span,
+                    Problem::new("policies", message).help("write one table for each rule"),
+                );
             }
             None => {
                 let problem = Problem::new("policies", "is missing");
-                report.at(0..0, problem.help("write one [[policies]] table for each rule"));
+                report.at(0..0, problem.help("write one table of `policies` for each rule"));
             }
         }
         top.finish(&mut report, &["policies"]);
@@ -226,12 +229,13 @@ pub(super) fn fields(table: &mut Table<'_>, report: &mut Report<'_>) -> Policy {
     policy.telemetry_prefix = table.string("telemetry_prefix", report).map(Cow::into_owned);
     policy.log_level = table.word("log_level", report, LogLevel::ALL, LogLevel::name);
     policy.metadata = table.json_object("metadata", report);
+    let is_lost = |name: &&&str| table.was_given(name) && !policy.says(name);
+    policy.unreadable = Policy::FIELDS.iter().filter(is_lost).copied().collect();
     policy
 }
 
 /// Reads a word, or a table with a coefficient. The word `jitter` means exponential with full jitter.
 fn backoff(table: &mut Table<'_>, report: &mut Report<'_>, jitter: &mut Option<Jitter>) -> Option<Backoff> {
-    const KINDS: &str = "none, fixed, linear, exponential";
     let entry = table.take("backoff")?;
     let (kind, coefficient) = match &entry.value.data {
         Data::String(word) => (word.clone().into_owned(), None),
@@ -278,7 +282,8 @@ fn backoff(table: &mut Table<'_>, report: &mut Report<'_>, jitter: &mut Option<J
             Some(Backoff::exponential())
         }
         _ => {
-            table.fail("backoff", format!("must be one of {KINDS}, got `{kind}`"), report);
+            let kinds = ["none", "fixed", "linear", "exponential", "jitter"];
+            table.fail_with_words("backoff", &kinds, &kind, report);
             None
         }
     }
@@ -387,19 +392,27 @@ fn scheduled_at(table: &mut Table<'_>, report: &mut Report<'_>) -> Option<Timest
     Timestamp::parse(text).map_err(|error| table.fail("scheduled_at", error.to_string(), report)).ok()
 }
 
+/// More problems than anybody reads at once. Finding the place of each costs a walk through the text.
+const MOST_PROBLEMS: usize = 200;
+
 /// Problems as they are found, with their places.
 pub(super) struct Report<'s> {
     source: &'s str,
     problems: Vec<Problem>,
+    omitted: usize,
 }
 
 impl<'s> Report<'s> {
     pub(super) const fn new(source: &'s str) -> Self {
-        Self { source, problems: Vec::new() }
+        Self { source, problems: Vec::new(), omitted: 0 }
     }
 
     pub(super) fn at(&mut self, span: Range<usize>, problem: Problem) {
-        self.problems.push(document::locate(self.source, problem, span));
+        if self.problems.len() < MOST_PROBLEMS {
+            self.problems.push(document::locate(self.source, problem, span));
+        } else {
+            self.omitted += 1;
+        }
     }
 
     /// Opens a table.
@@ -429,6 +442,11 @@ impl<'s> Report<'s> {
     /// Returns the value, or every problem in the order of the text.
     pub(super) fn finish<T>(mut self, value: Option<T>) -> Result<T, Problems> {
         self.problems.sort_by_key(|problem| problem.location.as_ref().map_or(0, |place| place.span.start));
+        if self.omitted > 0 {
+            let end = self.source.len();
+            let message = format!("and {} more problems like these", self.omitted);
+            self.problems.push(document::locate(self.source, Problem::new("", message), end..end));
+        }
         Problems::check(self.problems, ())?;
         Ok(value.expect("invariant: what has no value has a problem"))
     }
@@ -545,10 +563,20 @@ impl<'a> Table<'a> {
         let given = self.string(name, report)?;
         let found = all.iter().copied().find(|value| word_of(*value) == given);
         if found.is_none() {
-            let known = words(all.iter().map(|value| word_of(*value)));
-            self.fail(name, format!("must be one of {known}, got `{given}`"), report);
+            let known: Vec<&str> = all.iter().map(|value| word_of(*value)).collect();
+            self.fail_with_words(name, &known, &given, report);
         }
         found
+    }
+
+    /// Reports a word that is none of those it could be.
+    fn fail_with_words(&self, name: &str, known: &[&str], given: &str, report: &mut Report<'_>) {
+        let message = format!("must be one of {}, got `{given}`", known.join(", "));
+        let mut problem = Problem::new(self.path_to(name), message);
+        if let Some(near) = nearest(given, known) {
+            problem = problem.help(format!("did you mean `{near}`?"));
+        }
+        report.at(self.place_of(name), problem);
     }
 
     pub(super) fn list<T>(
@@ -619,9 +647,9 @@ impl<'a> Table<'a> {
         let written = self.take(name);
         if let [extra, ..] = &in_millis[usize::from(written.is_none()).min(in_millis.len())..] {
             let other = if written.is_some() { name } else { &in_millis[0] };
-            let message = format!("and {extra} are both given");
+            let message = format!("is given twice, as {other} and as {extra}");
             let place = self.peek(extra).map_or_else(|| self.span.clone(), |entry| entry.key_span.clone());
-            report.at(place, Problem::new(self.path_to(other), message).help("keep one of them"));
+            report.at(place, Problem::new(self.path_to(name), message).help("keep one of them"));
             for spelling in &in_millis {
                 self.take(spelling);
             }
@@ -634,18 +662,23 @@ impl<'a> Table<'a> {
         let entry = self.take(spelling)?;
         // Contradictions speak of the field by its proper name.
         self.places.push((name.to_owned(), entry.value.span.clone()));
-        let found = match &entry.value.data {
+        match &entry.value.data {
             Data::Integer(millis) => {
-                u64::try_from(*millis).ok().map(|millis| Limit::After(Span::from_millis(millis)))
+                let span =
+                    u64::try_from(*millis).ok().and_then(|millis| Span::from_millis(millis).into_span().ok());
+                if span.is_none() {
+                    let longest = Span::LONGEST.as_millis();
+                    self.fail(spelling, format!("must be within 0..={longest}, got {millis}"), report);
+                }
+                span.map(Limit::After)
             }
             Data::String(word) if word == "infinity" => Some(Limit::Infinity),
-            _ => None,
-        };
-        if found.is_none() {
-            let message = format!("must be a whole number of milliseconds, found {}", entry.value.kind());
-            self.fail(spelling, message, report);
+            _ => {
+                let message = format!("must be a whole number of milliseconds, found {}", entry.value.kind());
+                self.fail(spelling, message, report);
+                None
+            }
         }
-        found
     }
 
     fn written_limit(&self, name: &str, value: &Node<'_>, report: &mut Report<'_>) -> Option<Limit> {
@@ -674,7 +707,7 @@ impl<'a> Table<'a> {
             let mut problem = Problem::new(self.path_to(&entry.key), "is not a known field");
             if let Some(near) = nearest(&entry.key, known) {
                 problem = problem.help(format!("did you mean `{near}`?"));
-            } else {
+            } else if known.len() <= SHORT_LIST {
                 problem = problem.help(format!("known are {}", words(known.iter().copied())));
             }
             report.at(entry.key_span.clone(), problem);
@@ -682,17 +715,21 @@ impl<'a> Table<'a> {
     }
 }
 
+/// As many names as help; more of them would bury the message.
+const SHORT_LIST: usize = 8;
+
 fn words<'w>(words: impl Iterator<Item = &'w str>) -> String {
     words.collect::<Vec<_>>().join(", ")
 }
 
 /// Returns the known word that a misspelt one is nearest to, if it is near at all.
 fn nearest<'k>(word: &str, known: &[&'k str]) -> Option<&'k str> {
-    const NEAR: usize = 3;
-    // Only words of a similar length can be near; this also bounds the work for a monstrous key.
-    let candidates = known.iter().filter(|candidate| candidate.len().abs_diff(word.len()) <= NEAR);
+    // About one letter in three may be wrong. Only words of a similar length are compared, which also bounds the
+    // work for a monstrous key.
+    let near = |candidate: &str| candidate.len().max(word.len()).div_ceil(3);
+    let candidates = known.iter().filter(|candidate| candidate.len().abs_diff(word.len()) <= near(candidate));
     let (distance, best) = candidates.map(|candidate| (distance(word, candidate), *candidate)).min()?;
-    (distance <= NEAR && distance < best.len().min(word.len())).then_some(best)
+    (distance <= near(best)).then_some(best)
 }
 
 /// Counts the letters that must be changed, added or left out to make one word of the other.

@@ -1,6 +1,9 @@
 //! Which policy a node gets: the first rule that matches, laid over the defaults, never over later rules.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
+
+use regex::Regex;
 
 use super::matcher::Matcher;
 use super::resolved::Resolved;
@@ -131,22 +134,48 @@ impl Rules {
     /// Returns the indexes of rules that can never win, with the rule that stands in their way.
     #[must_use]
     pub fn unreachable(&self) -> Vec<(usize, usize)> {
-        let in_the_way = |index: usize, rule: &Rule| {
-            self.rules[..index].iter().position(|earlier| match (&earlier.matcher, &rule.matcher) {
-                (Matcher::Default, _) => true,
-                (Matcher::Name(one), Matcher::Name(other)) => one == other,
-                (Matcher::Kind(one), Matcher::Kind(other)) => one == other,
-                (Matcher::Kinds(some), Matcher::Kind(one)) => some.contains(one),
-                (Matcher::Tag(one), Matcher::Tag(other)) => one == other,
-                (Matcher::Pattern(one), Matcher::Pattern(other)) => one.as_str() == other.as_str(),
-                (Matcher::Pattern(pattern), Matcher::Name(name)) => pattern.is_match(name),
+        let mut everything = None;
+        let mut first: BTreeMap<String, usize> = BTreeMap::new();
+        let mut patterns: Vec<(usize, &Regex)> = Vec::new();
+        let mut found = Vec::new();
+        for (index, rule) in self.rules.iter().enumerate() {
+            let same = match &rule.matcher {
+                Matcher::Kinds(_) | Matcher::Predicate(_) => None,
+                matcher => Some(matcher.to_string()),
+            };
+            let fits = |(_, pattern): &&(usize, &Regex)| match &rule.matcher {
+                Matcher::Name(name) => pattern.is_match(name),
                 _ => false,
-            })
-        };
-        let found = self.rules.iter().enumerate();
-        found.filter_map(|(index, rule)| Some((index, in_the_way(index, rule)?))).collect()
+            };
+            let in_the_way = everything
+                .or_else(|| same.as_ref().and_then(|same| first.get(same).copied()))
+                .or_else(|| patterns.iter().take(PATTERNS_TRIED).find(fits).map(|(earlier, _)| *earlier));
+            found.extend(in_the_way.map(|earlier| (index, earlier)));
+            match &rule.matcher {
+                Matcher::Default if everything.is_none() => everything = Some(index),
+                Matcher::Pattern(pattern) => patterns.push((index, pattern)),
+                Matcher::Kinds(kinds) => {
+                    for kind in kinds {
+                        first.entry(Matcher::Kind(*kind).to_string()).or_insert(index);
+                    }
+                }
+                Matcher::Name(_)
+                | Matcher::BadPattern { .. }
+                | Matcher::Kind(_)
+                | Matcher::Tag(_)
+                | Matcher::Predicate(_)
+                | Matcher::Default => {}
+            }
+            if let Some(same) = same {
+                first.entry(same).or_insert(index);
+            }
+        }
+        found
     }
 }
+
+/// Enough for any file a person writes; a bound keeps generated ones from costing their square.
+const PATTERNS_TRIED: usize = 64;
 
 /// Finds what is wrong with a matcher.
 pub(super) fn matcher_problem(matcher: &Matcher) -> Option<Problem> {

@@ -77,7 +77,10 @@ impl<'a> NodeInfo<'a> {
 }
 
 /// What policies see of a failure.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+///
+/// It can be written, and read back by [`Failure::from_json`]; it has no `Deserialize`, because work that
+/// returns `Result<T, Failure>` could then not be told from work whose value is that `Result`.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Failure {
     /// A number or a word that the failing work chose: `429`, `timeout`, `lost`.
     pub code: Option<ErrorCode>,
@@ -100,13 +103,26 @@ impl Failure {
     /// Returns the failure of an error, with its type and its chain of causes.
     pub fn of<E: std::error::Error>(error: &E) -> Self {
         let mut message = error.to_string();
-        let mut source = error.source();
-        while let Some(cause) = source {
-            message.push_str(": ");
-            message.push_str(&cause.to_string());
-            source = cause.source();
-        }
+        push_causes(&mut message, error.source());
         Self { type_name: Some(Cow::Borrowed(std::any::type_name::<E>())), message, ..Self::default() }
+    }
+
+    /// Returns the failure of an error whose type is not known, with its chain of causes.
+    #[must_use]
+    pub fn chain(error: &(dyn std::error::Error + 'static)) -> Self {
+        let mut message = error.to_string();
+        push_causes(&mut message, error.source());
+        Self::new(message)
+    }
+
+    /// Reads a failure that was written.
+    ///
+    /// # Errors
+    /// The text is no failure.
+    pub fn from_json(text: &str) -> Result<Self, serde_json::Error> {
+        let FailureForm { code, type_name, message, retry_after, non_retryable } =
+            serde_json::from_str(text)?;
+        Ok(Self { code, type_name: type_name.map(Cow::Owned), message, retry_after, non_retryable })
     }
 
     /// Puts a code on it.
@@ -128,6 +144,25 @@ impl Failure {
     pub const fn non_retryable(mut self) -> Self {
         self.non_retryable = true;
         self
+    }
+}
+
+/// The written form of a failure.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct FailureForm {
+    code: Option<ErrorCode>,
+    type_name: Option<String>,
+    message: String,
+    retry_after: Option<Span>,
+    non_retryable: bool,
+}
+
+fn push_causes(message: &mut String, mut source: Option<&(dyn std::error::Error + 'static)>) {
+    while let Some(cause) = source {
+        message.push_str(": ");
+        message.push_str(&cause.to_string());
+        source = cause.source();
     }
 }
 
@@ -294,7 +329,7 @@ mod tests {
     fn a_failure_keeps_what_policies_ask_for() {
         let failure = Failure::new("slow down").code(429).retry_after("7s");
         let stored = serde_json::to_string(&failure).unwrap();
-        assert_eq!(serde_json::from_str::<Failure>(&stored).unwrap(), failure);
+        assert_eq!(Failure::from_json(&stored).unwrap(), failure);
         assert_eq!(failure.to_string(), "[429] slow down");
     }
 }

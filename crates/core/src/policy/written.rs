@@ -38,6 +38,8 @@ macro_rules! fields {
         pub struct Policy {
             $(pub(super) $name: Option<$Type>,)+
             pub(super) problems: Vec<Problem>,
+            /// Fields that somebody wrote in a way that means nothing.
+            pub(super) unreadable: Vec<&'static str>,
         }
 
         impl Policy {
@@ -51,11 +53,13 @@ macro_rules! fields {
                     self.$name = overrides.$name;
                 })+
                 self.problems.extend(overrides.problems);
+                self.unreadable.extend(overrides.unreadable);
                 self
             }
 
             /// Tells whether a field was said, by its name.
-            pub(super) fn says(&self, field: &str) -> bool {
+            #[must_use]
+            pub fn says(&self, field: &str) -> bool {
                 match field {
                     $(stringify!($name) => self.$name.is_some(),)+
                     _ => false,
@@ -198,6 +202,7 @@ impl Policy {
             Ok(value) => self.fallback = Some(Fallback::Value(value)),
             Err(error) => {
                 self.problems.push(Problem::new("fallback", format!("cannot be written as JSON: {error}")));
+                self.unreadable.push("fallback");
             }
         }
         self
@@ -379,11 +384,17 @@ impl Policy {
         self
     }
 
+    /// Tells whether somebody wrote a field in a way that means nothing.
+    pub(super) fn tried(&self, field: &str) -> bool {
+        self.unreadable.contains(&field)
+    }
+
     fn span(&mut self, field: &'static str, span: impl IntoSpan) -> Option<Span> {
         match span.into_span() {
             Ok(span) => Some(span),
             Err(error) => {
                 self.problems.push(Problem::new(field, error.to_string()));
+                self.unreadable.push(field.split('.').next().unwrap_or(field));
                 None
             }
         }
