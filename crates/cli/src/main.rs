@@ -1,2 +1,16 @@
-//! cli
-fn main() {}
+//! The `tidewheel` binary: hands its arguments on and ends with the exit code that comes back.
+
+mod cli;
+mod commands;
+mod error;
+mod exit;
+mod input;
+mod output;
+mod terminal;
+mod view;
+
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    cli::run(std::env::args_os().collect()).into()
+}

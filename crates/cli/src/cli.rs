@@ -1,0 +1,80 @@
+//! The command line as a whole: which commands there are, and what becomes of their results.
+
+use std::ffi::OsString;
+
+use clap::{Parser, Subcommand};
+
+use crate::commands::{decide, demo, policy};
+use crate::error::Ending;
+use crate::exit::Exit;
+use crate::output;
+
+/// Reads the arguments, runs the command that they name, and tells what is wrong.
+pub(crate) fn run(arguments: Vec<OsString>) -> Exit {
+    let result = match Cli::try_parse_from(&arguments) {
+        Ok(Cli { command: Command::Demo(arguments) }) => demo::run(&arguments),
+        Ok(Cli { command: Command::Decide(arguments) }) => decide::run(&arguments),
+        Ok(Cli { command: Command::Policy(arguments) }) => policy::run(&arguments),
+        Err(error) => {
+            let exit = if error.use_stderr() { Exit::Usage } else { Exit::Succeeded };
+            output::usage(&without_controls(&arguments).unwrap_or(error)).map(|()| exit)
+        }
+    };
+    match result {
+        Ok(exit) => exit,
+        Err(Ending::ReaderGone) => Exit::Succeeded,
+        Err(Ending::Error(error)) => {
+            output::error(&error);
+            error.exit()
+        }
+    }
+}
+
+/// A workflow scheduler: retries, policies and decisions that come out the same every time
+///
+/// New here? Begin with `tidewheel demo`.
+#[derive(Debug, Parser)]
+#[command(name = "tidewheel", version, subcommand_required = true, arg_required_else_help = true)]
+#[command(after_long_help = ENDS)]
+struct Cli {
+    #[command(subcommand)]
+    command: Command,
+}
+
+/// How a command ends.
+const ENDS: &str = "\
+Exit codes:
+  0  the command did what it was asked
+  1  what was looked at is not in order, or the command could not do its part
+  2  the command line is wrong, or `decide` met lines that are not JSON
+
+Each error has a code such as TW0001, and a page `docs/errors/TW0001.md` that says what to do.";
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    Demo(demo::Arguments),
+    Decide(decide::Arguments),
+    Policy(policy::Arguments),
+}
+
+/// Returns the error for the same arguments with their control characters written out, if they have any.
+///
+/// The error quotes the arguments, and once it is drawn they cannot be told from its own colours.
+fn without_controls(arguments: &[OsString]) -> Option<clap::Error> {
+    let shown: Vec<String> =
+        arguments.iter().map(|argument| output::harmless(&argument.to_string_lossy()).into_owned()).collect();
+    if shown.iter().zip(arguments).all(|(shown, argument)| argument == shown.as_str()) {
+        return None;
+    }
+    Cli::try_parse_from(shown).err()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_command_line_is_well_formed() {
+        <Cli as clap::CommandFactory>::command().debug_assert();
+    }
+}

@@ -1,0 +1,177 @@
+//! `tidewheel demo`: one flaky step under several policies. Nothing runs, no file is touched, and it comes out
+//! the same every time.
+
+use std::fmt::Write as _;
+
+use anstyle::Style;
+use clap::Args;
+use serde::Serialize;
+use serde_json::value::RawValue;
+use tidewheel_core::policy::{Backoff, Jitter, JitterSeed, Policy};
+use tidewheel_core::time::Span;
+use tidewheel_core::view::{Rehearsal, Script, rehearse};
+
+use super::policy::Format;
+use crate::error::Ending;
+use crate::exit::Exit;
+use crate::output;
+use crate::terminal;
+use crate::view::timeline::{Canvas, Row, draw, legend, wrapped};
+
+/// See how policies retry a flaky step
+///
+/// A step takes 400ms, fails three times and then succeeds. The demo draws
+/// what different policies make of it. Nothing is run and no file is touched:
+/// the function that decides about real retries decides here, and time is
+/// only counted. So the demo is the same every time.
+///
+/// Example:
+///
+///   $ tidewheel demo
+#[derive(Debug, Args)]
+#[command(verbatim_doc_comment)]
+pub(crate) struct Arguments {
+    /// How the result is printed
+    #[arg(long, value_enum, default_value_t)]
+    format: Format,
+}
+
+/// How often the step fails before it succeeds.
+const FAILURES: u32 = 3;
+/// How long each of its attempts takes.
+const ATTEMPT_TAKES: Span = Span::from_millis(400);
+/// What jitter is a function of, beside the run.
+const STEP: &str = "flaky";
+
+/// No text is easy to read that is wider.
+const WIDEST_TEXT: usize = 88;
+
+/// Shows the step under each policy.
+pub(crate) fn run(arguments: &Arguments) -> Result<Exit, Ending> {
+    let shows = shows();
+    match arguments.format {
+        Format::Json => output::json(&DemoForm::of(&shows))?,
+        Format::Text => {
+            let width = terminal::width(std::io::stdout());
+            let canvas = Canvas { width, has_unicode: terminal::has_unicode() };
+            output::text(&told(&shows, canvas, &program()))?;
+        }
+    }
+    Ok(Exit::Succeeded)
+}
+
+/// One policy, in one run of the step.
+struct Show {
+    name: &'static str,
+    policy: Policy,
+    run_id: &'static str,
+}
+
+/// The policies, each a little kinder than the one before, and at the end two that give up.
+fn shows() -> [Show; 9] {
+    let retrying = |backoff| Policy::new().max_retries(FAILURES).backoff(backoff);
+    let jitter = || retrying(Backoff::exponential()).jitter(Jitter::Full);
+    let show = |name, policy| Show { name, policy, run_id: "run-1" };
+    [
+        show("no policy", Policy::new()),
+        show("fixed 500ms", retrying(Backoff::Fixed)),
+        show("linear 500ms", retrying(Backoff::Linear)),
+        show("exponential 500ms", retrying(Backoff::exponential())),
+        Show { name: "jitter, run 1", policy: jitter(), run_id: "run-1" },
+        Show { name: "jitter, run 2", policy: jitter(), run_id: "run-2" },
+        Show { name: "jitter, run 3", policy: jitter(), run_id: "run-3" },
+        show("llm, 3s in all", Policy::llm().timeout("1s").total_timeout("3s")),
+        show("fast_fail, 200ms", Policy::fast_fail().timeout("200ms")),
+    ]
+}
+
+impl Show {
+    fn rehearsal(&self) -> Rehearsal {
+        let seed = JitterSeed::new(self.run_id, STEP);
+        let script = Script { failures: FAILURES, attempt_takes: ATTEMPT_TAKES, seed };
+        let policy = self.policy.resolved().expect("invariant: the policies of the demo are in order");
+        rehearse(&policy, &script)
+    }
+}
+
+const STRONG: Style = Style::new().bold();
+
+fn told(shows: &[Show], canvas: Canvas, program: &str) -> String {
+    let width = canvas.width.min(WIDEST_TEXT);
+    let row = |show: &Show| Row { name: show.name.to_owned(), rehearsal: show.rehearsal() };
+    let rows: Vec<Row> = shows.iter().map(row).collect();
+    let mut text = String::new();
+    let paragraph = |words: &str| wrapped(words, width, "");
+    let title = paragraph("A step takes 400ms, fails three times and then succeeds.");
+    let _ = writeln!(text, "{STRONG}{title}{STRONG:#}");
+    let _ = writeln!(text, "{}\n", paragraph("This is what different policies make of it:"));
+    let _ = writeln!(text, "{}", draw(&rows, canvas));
+    let _ = writeln!(text, "{}\n", legend(canvas));
+    let _ = writeln!(text, "{}\n", paragraph(SEEN));
+    let _ = writeln!(text, "{STRONG}Try next:{STRONG:#}\n{}", next(program));
+    text
+}
+
+/// What was seen.
+const SEEN: &str = "Without a policy the first failure is final. Growing delays give a struggling service \
+    time to recover. Jitter keeps runs that failed together from coming back together, and still gives \
+    each run the same delays every time. The llm policy looked ahead: its next retry would have started at \
+    3.8s, after the 3s it has in all, so it failed at once instead of waiting for nothing. And fast_fail cut \
+    the first attempt off at its timeout.";
+
+/// Returns two commands that work as they stand, in any directory. They are not broken by width, so that they
+/// can be copied.
+fn next(program: &str) -> String {
+    format!(
+        r#"  echo '{{"policy": {{"backoff": "linear"}}, "attempt_index": 2}}' |
+    {program} decide delay
+  echo 'policies = [{{match.default=true, max_retries=4, backoff="jitter"}}]' |
+    {program} policy check - --name fetch"#
+    )
+}
+
+/// Returns how we were called if that was by a path, as `cargo run` does; who has us on the `PATH` just names
+/// us.
+fn program() -> String {
+    let called = std::env::args().next().filter(|called| called.contains('/'));
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || "/._-+".contains(c);
+    called.filter(|called| called.chars().all(is_plain)).unwrap_or_else(|| "tidewheel".to_owned())
+}
+
+/// The version of the form below.
+const VERSION: u32 = 1;
+
+#[derive(Serialize)]
+struct DemoForm {
+    version: u32,
+    failures: u32,
+    attempt_takes_ms: u64,
+    rehearsals: Vec<ShowForm>,
+}
+
+#[derive(Serialize)]
+struct ShowForm {
+    name: &'static str,
+    policy: Box<RawValue>,
+    run_id: &'static str,
+    node: &'static str,
+    rehearsal: Rehearsal,
+}
+
+impl DemoForm {
+    fn of(shows: &[Show]) -> Self {
+        let form = |show: &Show| ShowForm {
+            name: show.name,
+            policy: RawValue::from_string(show.policy.to_record()).expect("invariant: a record is JSON"),
+            run_id: show.run_id,
+            node: STEP,
+            rehearsal: show.rehearsal(),
+        };
+        Self {
+            version: VERSION,
+            failures: FAILURES,
+            attempt_takes_ms: ATTEMPT_TAKES.as_millis(),
+            rehearsals: shows.iter().map(form).collect(),
+        }
+    }
+}

@@ -1,0 +1,5 @@
+//! The commands, one file each: its arguments, whose description is its help, and what it does.
+
+pub(crate) mod decide;
+pub(crate) mod demo;
+pub(crate) mod policy;

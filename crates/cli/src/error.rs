@@ -1,0 +1,166 @@
+//! What can go wrong on the command line: each error with its kind, its code, its page and its hints.
+
+use std::fmt;
+use std::io;
+
+use crate::exit::Exit;
+
+/// Why a command ends before its work is done.
+#[derive(Debug)]
+pub(crate) enum Ending {
+    /// Whoever read our output has gone, as `head` does when it has enough. That is no error.
+    ReaderGone,
+    /// Something is wrong, and a person has to know.
+    Error(CommandError),
+}
+
+impl From<CommandError> for Ending {
+    fn from(error: CommandError) -> Self {
+        Self::Error(error)
+    }
+}
+
+/// An error that a person meets.
+#[derive(Debug)]
+pub(crate) struct CommandError {
+    /// Whose turn it is.
+    pub(crate) kind: Kind,
+    /// The code, whose page says what to do.
+    pub(crate) code: Code,
+    /// What happened, as a sentence.
+    pub(crate) message: String,
+    /// What to try, each as a sentence.
+    pub(crate) hints: Vec<String>,
+}
+
+/// Whose turn it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Kind {
+    /// Whoever typed the command or wrote its input.
+    User,
+    /// Whoever wrote the configuration that was read, such as a file of policies.
+    Config,
+    /// Whoever runs the machine, or us.
+    Internal,
+}
+
+impl CommandError {
+    /// Returns an error without hints.
+    pub(crate) fn new(code: Code, message: impl Into<String>) -> Self {
+        Self { kind: code.kind(), code, message: message.into(), hints: Vec::new() }
+    }
+
+    /// Adds a hint.
+    pub(crate) fn hint(mut self, hint: impl Into<String>) -> Self {
+        self.hints.push(hint.into());
+        self
+    }
+
+    /// Returns the error of an output that cannot be written, or no error when its reader has gone.
+    pub(crate) fn of_output(error: &io::Error) -> Ending {
+        if error.kind() == io::ErrorKind::BrokenPipe {
+            return Ending::ReaderGone;
+        }
+        Self::new(Code::OutputUnwritable, format!("The output cannot be written: {}.", cause(error))).into()
+    }
+
+    /// Returns the exit code that goes with it.
+    pub(crate) const fn exit(&self) -> Exit {
+        match self.code {
+            Code::LinesUnreadable => Exit::Usage,
+            Code::InputMissing
+            | Code::InputUnreadable
+            | Code::OutputUnwritable
+            | Code::PolicyFileTooLarge
+            | Code::PolicyFileNotText
+            | Code::PolicyFileInvalid => Exit::Failed,
+        }
+    }
+}
+
+/// Says what the system said, without its number.
+pub(crate) fn cause(error: &io::Error) -> String {
+    let text = error.to_string();
+    match text.split_once(" (os error ") {
+        Some((words, _)) => words.to_owned(),
+        None => text,
+    }
+}
+
+/// Defines the codes once, so that each has its number and is in the list.
+macro_rules! codes {
+    ($($(#[$meta:meta])* $Variant:ident = $name:literal, $Kind:ident;)+) => {
+        /// The errors that a person can meet. A number is never used again for something else.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+        pub(crate) enum Code { $($(#[$meta])* $Variant,)+ }
+
+        impl Code {
+            /// Every code.
+            #[cfg(test)]
+            const ALL: &'static [Self] = &[$(Self::$Variant,)+];
+
+            const fn name(self) -> &'static str {
+                match self { $(Self::$Variant => $name,)+ }
+            }
+
+            const fn kind(self) -> Kind {
+                match self { $(Self::$Variant => Kind::$Kind,)+ }
+            }
+        }
+    };
+}
+
+codes! {
+    /// There is no file with that name.
+    InputMissing = "TW0001", User;
+    /// The file is there, but cannot be read.
+    InputUnreadable = "TW0002", User;
+    /// The output cannot be written.
+    OutputUnwritable = "TW0003", Internal;
+    /// Some lines of the input are not JSON.
+    LinesUnreadable = "TW0004", User;
+    /// The file is too large for a file of policies.
+    PolicyFileTooLarge = "TW0005", Config;
+    /// The file of policies is not UTF-8.
+    PolicyFileNotText = "TW0006", Config;
+    /// Something in the file of policies is wrong.
+    PolicyFileInvalid = "TW0007", Config;
+}
+
+impl fmt::Display for Code {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::collections::BTreeSet;
+    use std::path::Path;
+
+    #[test]
+    fn each_code_has_a_page_and_each_page_a_code() {
+        let codes: BTreeSet<String> = Code::ALL.iter().map(ToString::to_string).collect();
+        assert_eq!(codes.len(), Code::ALL.len(), "each number is used once");
+        let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/errors");
+        let mut pages = BTreeSet::new();
+        for entry in std::fs::read_dir(folder).unwrap() {
+            let path = entry.unwrap().path();
+            let name = path.file_stem().unwrap().to_string_lossy().into_owned();
+            let text = std::fs::read_to_string(&path).unwrap();
+            assert!(text.starts_with(&format!("# {name}: ")), "{name}: the page begins with its code");
+            for heading in ["## What happened", "## What to do"] {
+                assert!(text.contains(heading), "{name}: the page has a part `{heading}`");
+            }
+            pages.insert(name);
+        }
+        assert_eq!(codes, pages);
+    }
+
+    #[test]
+    fn the_number_of_the_system_is_left_out() {
+        assert_eq!(cause(&io::Error::from_raw_os_error(2)), "No such file or directory");
+        assert_eq!(cause(&io::Error::other("it is late")), "it is late");
+    }
+}

@@ -1,0 +1,221 @@
+//! The only place that prints: data to the standard output, all else to the standard error.
+//!
+//! What others wrote (names, file contents, arguments) is made harmless before it comes near a terminal.
+
+use std::borrow::Cow;
+use std::fmt::Write as _;
+use std::io::{self, Write};
+
+use anstyle::{AnsiColor, Style};
+use serde::Serialize;
+
+use crate::error::{CommandError, Ending, Kind};
+
+const ERROR: Style = AnsiColor::Red.on_default().bold();
+const WARNING: Style = AnsiColor::Yellow.on_default().bold();
+const HINT: Style = AnsiColor::Cyan.on_default().bold();
+
+/// Prints text for people, with styles that go away where nobody could see them.
+pub(crate) fn text(text: &str) -> Result<(), Ending> {
+    let mut stream = anstream::AutoStream::auto(io::stdout().lock());
+    stream
+        .write_all(text.as_bytes())
+        .and_then(|()| stream.flush())
+        .map_err(|error| CommandError::of_output(&error))
+}
+
+/// Prints one JSON value over several lines.
+pub(crate) fn json(value: &impl Serialize) -> Result<(), Ending> {
+    let text = serde_json::to_string_pretty(value);
+    let mut text = text.expect("invariant: what we print has no key that is not a string");
+    text.push('\n');
+    let mut stream = io::stdout().lock();
+    stream
+        .write_all(&harmless_json(text.as_bytes()))
+        .and_then(|()| stream.flush())
+        .map_err(|error| CommandError::of_output(&error))
+}
+
+/// Prints what is wrong with a file, already drawn.
+pub(crate) fn drawn_problem(text: &str) {
+    to_stderr(&format!("{text}\n\n"));
+}
+
+/// Prints an error with its code and its hints.
+pub(crate) fn error(error: &CommandError) {
+    let word = match error.kind {
+        Kind::User => "error",
+        Kind::Config => "config error",
+        Kind::Internal => "internal error",
+    };
+    let mut text = format!("{ERROR}{word}[{}]{ERROR:#}: {}\n", error.code, harmless(&error.message));
+    for hint in &error.hints {
+        let _ = writeln!(text, "{HINT}hint{HINT:#}: {}", harmless(hint));
+    }
+    to_stderr(&text);
+}
+
+/// Prints a warning.
+pub(crate) fn warning(message: &str) {
+    to_stderr(&format!("{WARNING}warning{WARNING:#}: {}\n", harmless(message)));
+}
+
+/// Prints a hint.
+pub(crate) fn hint(message: &str) {
+    to_stderr(&format!("{HINT}hint{HINT:#}: {}\n", harmless(message)));
+}
+
+/// Prints help, the version or what is wrong with the command line, each where it belongs.
+pub(crate) fn usage(error: &clap::Error) -> Result<(), Ending> {
+    error.print().map_err(|error| CommandError::of_output(&error))
+}
+
+/// Nobody could be told if the standard error is gone, so its own errors are dropped.
+fn to_stderr(text: &str) {
+    let mut stream = anstream::AutoStream::auto(io::stderr().lock());
+    stream.write_all(text.as_bytes()).and_then(|()| stream.flush()).ok();
+}
+
+/// Lines of JSON on their way out, held until enough of them are there or somebody waits for them.
+pub(crate) struct Lines<W> {
+    stream: W,
+    held: Vec<u8>,
+}
+
+impl Lines<io::StdoutLock<'static>> {
+    /// Returns lines for the standard output.
+    pub(crate) fn to_stdout() -> Self {
+        Self::to(io::stdout().lock())
+    }
+}
+
+impl<W: Write> Lines<W> {
+    /// Fewer calls of the system are not noticeably faster.
+    const ENOUGH: usize = 64 * 1024;
+
+    fn to(stream: W) -> Self {
+        Self { stream, held: Vec::with_capacity(Self::ENOUGH + 4096) }
+    }
+
+    /// Adds one line, which `write` writes without its end.
+    pub(crate) fn line(&mut self, write: impl FnOnce(&mut Vec<u8>) -> io::Result<()>) -> Result<(), Ending> {
+        let start = self.held.len();
+        write(&mut self.held).map_err(|error| CommandError::of_output(&error))?;
+        if let Cow::Owned(line) = harmless_json(&self.held[start..]) {
+            self.held.truncate(start);
+            self.held.extend(line);
+        }
+        self.held.push(b'\n');
+        if self.held.len() >= Self::ENOUGH { self.flush() } else { Ok(()) }
+    }
+
+    /// Sends what is held. Only whole lines are ever sent.
+    pub(crate) fn flush(&mut self) -> Result<(), Ending> {
+        if self.held.is_empty() {
+            return Ok(());
+        }
+        let sent = self.stream.write_all(&self.held).and_then(|()| self.stream.flush());
+        self.held.clear();
+        sent.map_err(|error| CommandError::of_output(&error))
+    }
+}
+
+/// Returns a text in which everything that could steer a terminal is written out: `\u{1b}` for an escape.
+pub(crate) fn harmless(text: &str) -> Cow<'_, str> {
+    if !text.contains(is_harmful) {
+        return Cow::Borrowed(text);
+    }
+    let mut safe = String::with_capacity(text.len() + 16);
+    for c in text.chars() {
+        if is_harmful(c) {
+            safe.extend(c.escape_default());
+        } else {
+            safe.push(c);
+        }
+    }
+    Cow::Owned(safe)
+}
+
+/// Returns a text of equal length in bytes in which the characters that could steer a terminal, and that the
+/// drawing of snippets does not replace itself, are gone. Places in the text stay right.
+pub(crate) fn harmless_in_place(text: &str) -> Cow<'_, str> {
+    let is_left = |c: char| is_harmful(c) && c.len_utf8() > 1;
+    if !text.contains(is_left) {
+        return Cow::Borrowed(text);
+    }
+    let replace = |c: char| match c.len_utf8() {
+        2 if is_left(c) => '·',
+        3 if is_left(c) => '\u{fffd}',
+        _ => c,
+    };
+    Cow::Owned(text.chars().map(replace).collect())
+}
+
+/// Tells whether a character steers the terminal, or the direction and the lines of a text.
+fn is_harmful(c: char) -> bool {
+    let steers_text = matches!(
+        c,
+        '\u{061c}' | '\u{200e}' | '\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}'
+    );
+    c.is_control() || steers_text
+}
+
+/// Escapes the control characters that JSON lets stand, which stand only inside strings: the value stays.
+fn harmless_json(json: &[u8]) -> Cow<'_, [u8]> {
+    const DELETE: u8 = 0x7f;
+    const LEAD_OF_C1: u8 = 0xc2;
+    if !json.contains(&DELETE) && !json.contains(&LEAD_OF_C1) {
+        return Cow::Borrowed(json);
+    }
+    let mut safe = Vec::with_capacity(json.len() + 16);
+    let mut bytes = json.iter().copied().peekable();
+    while let Some(byte) = bytes.next() {
+        match (byte, bytes.peek().copied()) {
+            (DELETE, _) => safe.extend(br"\u007f"),
+            (LEAD_OF_C1, Some(next @ 0x80..=0x9f)) => {
+                safe.extend(format!("\\u00{next:02x}").into_bytes());
+                bytes.next();
+            }
+            _ => safe.push(byte),
+        }
+    }
+    Cow::Owned(safe)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_could_steer_a_terminal_is_written_out() {
+        assert_eq!(harmless("plain, ünïcode ✓"), "plain, ünïcode ✓");
+        assert_eq!(harmless("a\u{1b}[31mb\u{9b}2J\u{7f}\n\u{202e}"), r"a\u{1b}[31mb\u{9b}2J\u{7f}\n\u{202e}");
+    }
+
+    #[test]
+    fn places_in_a_harmless_text_stay_right() {
+        let text = "é\u{9b}x\u{202e}y\u{1b}";
+        let safe = harmless_in_place(text);
+        assert_eq!(safe, "é·x\u{fffd}y\u{1b}");
+        assert_eq!(safe.len(), text.len());
+    }
+
+    #[test]
+    fn json_keeps_its_value_and_loses_its_controls() {
+        let json = serde_json::to_vec("é\u{9b}\u{7f}\u{1b}").unwrap();
+        let safe = harmless_json(&json);
+        assert_eq!(std::str::from_utf8(&safe).unwrap(), r#""é\u009b\u007f\u001b""#);
+        assert_eq!(serde_json::from_slice::<String>(&safe).unwrap(), "é\u{9b}\u{7f}\u{1b}");
+    }
+
+    #[test]
+    fn only_whole_lines_are_sent() {
+        let mut lines = Lines::to(Vec::new());
+        while lines.stream.is_empty() {
+            lines.line(|line| line.write_all(b"0123456789")).unwrap();
+        }
+        assert!(lines.stream.len() >= Lines::<Vec<u8>>::ENOUGH);
+        assert!(lines.stream.ends_with(b"\n"));
+        assert!(lines.held.is_empty());
+    }
+}

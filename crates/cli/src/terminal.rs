@@ -1,0 +1,49 @@
+//! What we know of the terminal: how wide it is and which characters it can show.
+
+use std::env;
+use std::os::fd::AsFd;
+
+/// The narrowest and the widest that anything is drawn for; beyond them nothing reads well.
+const WIDTHS: std::ops::RangeInclusive<usize> = 40..=200;
+
+/// The width where nobody knows: what terminals have had since there are terminals.
+const USUAL_WIDTH: usize = 80;
+
+/// Returns how many columns there are: what `COLUMNS` says, what the terminal says, or the usual.
+pub(crate) fn width(stream: impl AsFd) -> usize {
+    let asked = || {
+        let size = rustix::termios::tcgetwinsize(stream).ok()?;
+        Some(usize::from(size.ws_col))
+    };
+    let given = env::var("COLUMNS").ok().and_then(|columns| columns.trim().parse().ok());
+    let columns = given.filter(|columns| *columns > 0).or_else(asked).filter(|columns| *columns > 0);
+    columns.unwrap_or(USUAL_WIDTH).clamp(*WIDTHS.start(), *WIDTHS.end())
+}
+
+/// Tells whether characters beyond ASCII can be shown.
+pub(crate) fn has_unicode() -> bool {
+    let variables = ["LC_ALL", "LC_CTYPE", "LANG"];
+    let locale = variables.into_iter().filter_map(env::var_os).find(|value| !value.is_empty());
+    // Where nothing is said, as in most containers, the terminal outside is one of our days.
+    locale.is_none_or(|locale| is_utf8(&locale.to_string_lossy()))
+}
+
+fn is_utf8(locale: &str) -> bool {
+    let locale = locale.to_ascii_lowercase();
+    locale.contains("utf-8") || locale.contains("utf8")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn locales_say_their_encoding() {
+        for locale in ["C.UTF-8", "en_US.utf8", "de_CH.UTF-8@euro"] {
+            assert!(is_utf8(locale), "{locale}");
+        }
+        for locale in ["C", "POSIX", "en_US.ISO-8859-1", "en_US"] {
+            assert!(!is_utf8(locale), "{locale}");
+        }
+    }
+}

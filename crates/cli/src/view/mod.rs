@@ -1,0 +1,5 @@
+//! What core has as data, drawn for people.
+
+pub(crate) mod fields;
+pub(crate) mod problems;
+pub(crate) mod timeline;

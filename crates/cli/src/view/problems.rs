@@ -1,0 +1,52 @@
+//! Problems of a text that somebody wrote, drawn with the line, the column and a caret under the place.
+
+use std::ops::Range;
+
+use annotate_snippets::{AnnotationKind, Group, Level, Origin, Renderer, Snippet};
+use tidewheel_core::{Location, Problem};
+
+use crate::output::{harmless, harmless_in_place};
+
+/// Draws one problem of a file. The colours are left to whoever prints it.
+pub(crate) fn draw(problem: &Problem, file: &str, source: &str, width: usize) -> String {
+    let colon = if problem.path.is_empty() { "" } else { ": " };
+    let title = harmless(&format!("{}{colon}{}", problem.path, problem.message)).into_owned();
+    let file = harmless(file).into_owned();
+    let mut group = Group::with_title(Level::ERROR.primary_title(title));
+    group = match &problem.location {
+        None => group.element(Origin::path(file)),
+        Some(location) => {
+            let (line, place) = first_line(source, location);
+            let snippet = Snippet::source(harmless_in_place(line)).path(file).line_start(location.line);
+            group.element(snippet.annotation(AnnotationKind::Primary.span(place)))
+        }
+    };
+    if let Some(help) = &problem.help {
+        group = group.element(Level::HELP.message(harmless(help).into_owned()));
+    }
+    Renderer::styled().term_width(width).render(&[group])
+}
+
+/// Returns the first line of a place, and the place in it.
+fn first_line<'s>(source: &'s str, location: &Location) -> (&'s str, Range<usize>) {
+    let start = location.span.start.min(source.len());
+    let line_start = source[..start].rfind('\n').map_or(0, |newline| newline + 1);
+    let line_end = source[start..].find('\n').map_or(source.len(), |newline| start + newline);
+    let line_end = if source[..line_end].ends_with('\r') { (line_end - 1).max(start) } else { line_end };
+    let end = location.span.end.clamp(start, line_end);
+    (&source[line_start..line_end], start - line_start..end - line_start)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_the_first_line_of_a_place_is_shown() {
+        let shown = |source, span| first_line(source, &Location { line: 1, column: 1, span });
+        assert_eq!(shown("a\r\nbcd\r\ne", 4..9), ("bcd", 1..3));
+        assert_eq!(shown("a\nbcd", 1..1), ("a", 1..1));
+        assert_eq!(shown("", 0..1), ("", 0..0));
+        assert_eq!(shown("ab", 7..9), ("ab", 2..2));
+    }
+}

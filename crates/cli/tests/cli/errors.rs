@@ -1,0 +1,194 @@
+//! Every error that a person can meet, with its code: each is provoked here, and each has its page.
+
+use std::collections::BTreeSet;
+use std::fs::{File, read_dir};
+use std::path::Path;
+
+use insta::assert_snapshot;
+
+use crate::home::{Home, Ran};
+
+/// Returns each error with what provokes it.
+fn all() -> Vec<Ran> {
+    let home = Home::new();
+    let huge = "#".repeat(1024 * 1024 + 1);
+    home.file("huge.toml", huge).file("latin.toml", b"\n# gr\xfcn").file("bad.toml", "x = 1");
+    vec![
+        home.run(&["decide", "turn", "none.jsonl"]),
+        home.run(&["decide", "turn", "."]),
+        into_full_disk(&home, &["demo"]),
+        home.feed(&["decide", "turn"], "{}\noh\n"),
+        home.run(&["policy", "check", "huge.toml"]),
+        home.run(&["policy", "check", "latin.toml"]),
+        home.run(&["policy", "check", "bad.toml"]),
+    ]
+}
+
+fn into_full_disk(home: &Home, arguments: &[&str]) -> Ran {
+    let full = File::options().write(true).open("/dev/full").expect("Linux has such a device");
+    let mut command = home.command(arguments);
+    command.stdout(full);
+    Ran::of(command, b"{}\n")
+}
+
+fn code_of(ran: &Ran) -> &str {
+    let (_, rest) = ran.err.split_once("error[").expect("the error has a code");
+    rest.split_once(']').expect("the error has a code").0
+}
+
+#[test]
+fn each_is_told_with_its_code() {
+    let told: Vec<String> =
+        all().iter().map(|ran| format!("{}--- exit code {}", ran.err, ran.code.unwrap_or(-1))).collect();
+    assert_snapshot!(told.join("\n\n"), @"
+    error[TW0001]: There is no file `none.jsonl`.
+    hint: Check the name, or write `-` to read the standard input.
+    --- exit code 1
+
+    error[TW0002]: `.` is a directory.
+    hint: Give the name of a file in it.
+    --- exit code 1
+
+    internal error[TW0003]: The output cannot be written: No space left on device.
+    --- exit code 1
+
+    error[TW0004]: 1 of 2 lines could not be read as JSON; the answers of kind `error` say which.
+    --- exit code 2
+
+    config error[TW0005]: `huge.toml` is larger than 1048576 bytes, which no file of policies is.
+    hint: Check the name, or split the rules into several files.
+    --- exit code 1
+
+    config error[TW0006]: `latin.toml` is not UTF-8: see its line 2.
+    hint: Save the file as UTF-8.
+    --- exit code 1
+
+    error: policies: is missing
+     --> bad.toml:1:1
+      |
+    1 | x = 1
+      | ^
+      |
+      = help: write one table of `policies` for each rule
+
+    error: x: is not a known field
+     --> bad.toml:1:1
+      |
+    1 | x = 1
+      | ^
+      |
+      = help: known are policies
+
+    config error[TW0007]: `bad.toml` has 2 problems.
+    --- exit code 1
+    ");
+}
+
+#[test]
+fn each_page_is_of_an_error_that_can_be_met() {
+    let ran = all();
+    let met: BTreeSet<&str> = ran.iter().map(code_of).collect();
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/errors");
+    let pages: BTreeSet<String> = read_dir(folder)
+        .expect("there are pages")
+        .map(|entry| entry.expect("there are pages").path())
+        .map(|path| path.file_stem().expect("a page has a name").to_string_lossy().into_owned())
+        .collect();
+    assert_eq!(met, pages.iter().map(String::as_str).collect());
+}
+
+#[test]
+fn a_full_disk_is_told_whatever_is_printed() {
+    let home = Home::new();
+    home.file("rules.toml", "policies = []");
+    for arguments in [
+        &["--help"][..],
+        &["--version"],
+        &["demo", "--format", "json"],
+        &["decide", "turn"],
+        &["policy", "check", "rules.toml"],
+        &["policy", "check", "rules.toml", "--format", "json"],
+    ] {
+        let ran = into_full_disk(&home, arguments);
+        assert_eq!((ran.code, code_of(&ran)), (Some(1), "TW0003"), "{arguments:?}: {ran}");
+    }
+}
+
+#[test]
+fn a_reader_that_has_gone_is_no_error() {
+    let home = Home::new();
+    home.file("rules.toml", "policies = []");
+    for arguments in
+        [&["--help"][..], &["demo"], &["demo", "--format", "json"], &["policy", "check", "rules.toml"]]
+    {
+        let (reader, writer) = std::io::pipe().expect("there are pipes");
+        drop(reader);
+        let mut command = home.command(arguments);
+        command.stdout(writer);
+        Ran::of(command, b"").succeeded();
+    }
+}
+
+#[test]
+fn a_directory_as_standard_input_is_told() {
+    let home = Home::new();
+    for arguments in [&["decide", "turn"][..], &["policy", "check", "-"]] {
+        let mut command = home.command(arguments);
+        let output =
+            command.stdin(File::open(home.path()).expect("it is there")).output().expect("it starts");
+        let err = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(err, "error[TW0002]: `standard input` cannot be read: Is a directory.\n");
+        assert_eq!(output.status.code(), Some(1));
+    }
+}
+
+/// Names come from outside, and a terminal obeys whatever it is shown.
+#[test]
+fn controls_in_names_and_arguments_do_not_reach_the_terminal() {
+    let home = Home::new();
+    let name = "a\u{1b}]0;owned\u{7}\u{9b}31m\u{202e}.toml";
+    home.file(name, "x = 1\n[[policies]]\nmatch.name = \"\u{9b}31m\u{202e}\"\ntimeout = \"\u{9b}\u{85}\"\n");
+    let rules = "rules.toml";
+    home.file(
+        rules,
+        "[[policies]]\nmatch.tag = \"\u{9b}31m\"\nmetadata = { \"\u{9b}\" = \"\\u001b\u{7}\" }\n"
+            .replace('\u{7}', ""),
+    );
+    let node = "n\u{1b}[31m";
+    for arguments in [
+        &["policy", "check", name][..],
+        &["policy", "check", name, "--format", "json"],
+        &["policy", "check", "no\u{1b}[31m"],
+        &["policy", "check", rules],
+        &["policy", "check", rules, "--name", node, "--tag", "\u{9b}31m"],
+        &["policy", "check", rules, "--name", node, "--tag", "\u{9b}31m", "--format", "json"],
+        &["policy", "check", rules, "--kind", "\u{1b}[31mstep"],
+        &["decide", "\u{1b}[31mturn"],
+        &["\u{1b}[31m\u{9b}"],
+        &["demo", "--\u{1b}[31m"],
+    ] {
+        // With colours forced, nothing is stripped on the way out.
+        let ran = home.run_under(&[("CLICOLOR_FORCE", "1")], arguments);
+        let printed = format!("{}{}", ran.out, ran.err);
+        let plain = without_styles(&printed);
+        let harmful = |c: char| c != '\n' && (c.is_control() || c == '\u{202e}');
+        assert!(!plain.contains(harmful), "{arguments:?}: {plain:?}");
+        assert!(!printed.contains("\u{1b}[31mstep") && !printed.contains("\u{1b}[31mturn"), "{printed:?}");
+    }
+}
+
+/// Takes the styles away that we use ourselves: `ESC [ digits m`.
+fn without_styles(text: &str) -> String {
+    let mut parts = text.split("\u{1b}[");
+    let mut plain = parts.next().unwrap_or_default().to_owned();
+    for part in parts {
+        match part.find(|c: char| !c.is_ascii_digit() && c != ';') {
+            Some(end) if part[end..].starts_with('m') => plain.push_str(&part[end + 1..]),
+            _ => {
+                plain.push('\u{1b}');
+                plain.push_str(part);
+            }
+        }
+    }
+    plain
+}
