@@ -9,10 +9,11 @@ use criterion::{Criterion, criterion_group, criterion_main};
 use tidewheel_core::decide::{
     CircuitView, Engine, Outcome, RetryPolicy, Situation, StepState, TurnRequest, Wiring, WorkOrder, decide,
 };
-use tidewheel_core::policy::{Jitter, JitterSeed, Policy};
+use tidewheel_core::policy::{Backoff, Coefficient, Jitter, JitterSeed, Policy};
 use tidewheel_core::time::Timestamp;
 
-/// Goal: at most 50 ns a decision, whatever the outcome.
+/// Goal: at most 50 ns a decision, whatever the outcome. An exponential backoff costs a step for each attempt
+/// until its cap, which matters only for coefficients close to one.
 fn kernel(criterion: &mut Criterion) {
     let mut group = criterion.benchmark_group("kernel");
     let steady = RetryPolicy::from(&Policy::llm().total_timeout("10m").resolved().unwrap());
@@ -21,8 +22,13 @@ fn kernel(criterion: &mut Criterion) {
     let failed = Situation::failed(2, Timestamp::from_millis(10_000), JitterSeed::new("run-1", "classify"));
     let open = Situation { circuit: CircuitView::OpenUntil(Timestamp::from_millis(20_000)), ..failed };
     let running = Situation { outcome: Outcome::Running, ..failed };
+    // The slowest kind of policy: a coefficient just above one takes many small steps to a late attempt.
+    let mut creeping = steady;
+    creeping.max_retries = 1_000;
+    creeping.delays.backoff = Backoff::Exponential(Coefficient::from_milli(1_010).unwrap());
     for (name, policy, situation) in [
         ("retry", steady, failed),
+        ("retry_400_of_a_coefficient_of_1.01", creeping, Situation { attempt: 400, ..failed }),
         ("retry_with_jitter", jittered, failed),
         ("retries_spent", steady, Situation { attempt: 3, ..failed }),
         ("circuit_open", steady, open),

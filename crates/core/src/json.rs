@@ -47,13 +47,15 @@ impl<'a> Fields<'a> {
         self.entries.iter().any(|(key, _)| key == name)
     }
 
-    /// Returns the first name that was given twice, or that nobody took, and why it is refused.
-    pub(crate) fn surplus(self) -> Option<(Cow<'a, str>, &'static str)> {
-        if let Some(name) = self.repeated {
-            return Some((name, "is given twice"));
-        }
-        let left = self.entries.into_iter().find(|(_, value)| value.is_some())?;
-        Some((left.0, "is not a known field"))
+    /// Returns the names that were given twice, or that nobody took, and why they are refused.
+    pub(crate) fn surplus(self) -> impl Iterator<Item = (Cow<'a, str>, &'static str)> {
+        let twice = self.repeated;
+        let left = self.entries.into_iter().filter(|(_, value)| value.is_some()).map(|(name, _)| name);
+        let unknown = {
+            let twice = twice.clone();
+            left.filter(move |name| twice.as_ref() != Some(name)).map(|name| (name, "is not a known field"))
+        };
+        twice.map(|name| (name, "is given twice")).into_iter().chain(unknown)
     }
 
     /// Returns the fields as they stand, for readers of whole trees, or the key that is there twice.

@@ -55,9 +55,10 @@ impl Timestamp {
     /// # Errors
     /// The text is no instant with an offset, or one before 1970 or after 2554.
     pub fn parse(text: &str) -> Result<Self, TimestampError> {
-        let invalid = || TimestampError { text: text.to_owned() };
-        let instant: jiff::Timestamp = text.trim().parse().map_err(|_| invalid())?;
-        u64::try_from(instant.as_nanosecond()).map(Self).map_err(|_| invalid())
+        let fail = |reason| TimestampError { text: text.to_owned(), reason };
+        let instant: jiff::Timestamp =
+            text.trim().parse().map_err(|_| fail("is no instant: write one such as 2026-03-01T12:00:00Z"))?;
+        u64::try_from(instant.as_nanosecond()).map(Self).map_err(|_| fail("is before 1970 or after 2554"))
     }
 }
 
@@ -72,10 +73,12 @@ impl fmt::Display for Timestamp {
 
 /// Why a text is no instant.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("`{text}` is no instant: write one such as 2026-03-01T12:00:00Z")]
+#[error("`{text}` {reason}")]
 pub struct TimestampError {
     /// What was given.
     pub text: String,
+    /// What is wrong with it.
+    pub reason: &'static str,
 }
 
 /// A length of time in whole milliseconds, the resolution of every policy.
@@ -94,7 +97,7 @@ impl Span {
         Self(millis)
     }
 
-    /// Returns a span of that many seconds, or the longest there is.
+    /// Returns a span of that many seconds, or the largest number of milliseconds.
     #[must_use]
     pub const fn from_secs(secs: u64) -> Self {
         Self(secs.saturating_mul(1_000))
@@ -129,8 +132,12 @@ impl Span {
         if !trimmed.is_empty() && trimmed.bytes().all(|b| b.is_ascii_digit() || b == b'.') {
             return Err(fail("it has no unit: write 30s or 500ms"));
         }
-        let span: jiff::Span =
-            trimmed.parse().map_err(|_| fail("write it like 500ms, 30s, 10m or 2h 30m"))?;
+        let span: jiff::Span = trimmed.parse().map_err(|_| {
+            // What reads well with small numbers has numbers that are too large.
+            let small: String = trimmed.split(|c: char| c.is_ascii_digit()).collect::<Vec<_>>().join("0");
+            let is_too_long = small.parse::<jiff::Span>().is_ok();
+            fail(if is_too_long { TOO_LONG } else { "write it like 500ms, 30s, 10m or 2h 30m" })
+        })?;
         let duration = span
             .to_duration(SpanRelativeTo::days_are_24_hours())
             .map_err(|_| fail("months and years have no fixed length: write days or hours"))?;
@@ -202,6 +209,39 @@ pub trait IntoSpan {
     fn into_span(self) -> Result<Span, SpanError>;
 }
 
+/// What a policy's builder takes as a bound that may be absent on purpose: a span, or `"infinity"`.
+pub trait IntoLimit {
+    /// Returns the span; `None` for no bound.
+    ///
+    /// # Errors
+    /// What was given is neither.
+    fn into_limit(self) -> Result<Option<Span>, SpanError>;
+}
+
+impl IntoLimit for &str {
+    fn into_limit(self) -> Result<Option<Span>, SpanError> {
+        if self.trim() == "infinity" { Ok(None) } else { self.into_span().map(Some) }
+    }
+}
+
+impl IntoLimit for String {
+    fn into_limit(self) -> Result<Option<Span>, SpanError> {
+        self.as_str().into_limit()
+    }
+}
+
+impl IntoLimit for Span {
+    fn into_limit(self) -> Result<Option<Span>, SpanError> {
+        self.into_span().map(Some)
+    }
+}
+
+impl IntoLimit for Duration {
+    fn into_limit(self) -> Result<Option<Span>, SpanError> {
+        self.into_span().map(Some)
+    }
+}
+
 const TOO_LONG: &str = "it is longer than 584 years";
 
 impl IntoSpan for Span {
@@ -267,8 +307,8 @@ mod tests {
             ("1us", "finer"),
             ("1.5ms", "finer"),
             ("1mo", "months"),
-            ("999999999h", "write it like"),
-            ("7304485d", "write it like"),
+            ("999999999h", "584 years"),
+            ("7304485d", "584 years"),
             ("soon", "write it like"),
             ("", "write it like"),
         ] {

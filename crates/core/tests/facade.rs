@@ -221,6 +221,34 @@ fn a_key_given_twice_is_refused() {
 }
 
 #[test]
+fn every_unknown_key_is_told() {
+    let request =
+        ["a", "b", "c"].into_iter().fold(evaluate_request(), |request, key| with(request, key, json!(1)));
+    let answer = evaluate(&with(request, "envelope.z", json!(1)));
+    let told: Vec<&str> =
+        answer["diagnostics"].as_array().unwrap().iter().map(|d| d["field"].as_str().unwrap()).collect();
+    assert_eq!((answer["detail"]["field"].as_str().unwrap(), told), ("z", vec!["a", "b", "c"]));
+}
+
+#[test]
+fn a_key_given_twice_is_found_in_a_large_object_too() {
+    let many: String = (0..40).map(|index| format!("\"key{index}\": 1, ")).collect();
+    let line = format!("{{\"request\": {{}}, \"engine_config\": {{{many}\"key7\": 2}}}}");
+    let answer: Value = serde_json::from_str(&Engine::default().evaluate_json(&line).to_json()).unwrap();
+    assert_eq!(answer["message"], "key7 is given twice");
+}
+
+#[test]
+fn a_wrapped_engine_is_laid_over_the_one_that_is_asked() {
+    let tight = Engine::new(Budgets { max_backoff_ms: 500, ..Budgets::default() }).unwrap();
+    let line = json!({"engine_config": {"max_diagnostics": 1}, "request": evaluate_request()}).to_string();
+    let answer: Value = serde_json::from_str(&tight.evaluate_json(&line).to_json()).unwrap();
+    assert_eq!(answer["reason_code"], "PH1_SCHED_BUDGET_EXCEEDED");
+    let wired = json!({"wiring_config": {}, "request": compute_request()}).to_string();
+    assert!(matches!(tight.compute_json(&wired), Answer::ConfigError(_)));
+}
+
+#[test]
 fn unknown_keys_are_refused_in_the_envelope_too_and_before_the_budgets() {
     let request = with(evaluate_request(), "envelope.surprise", json!(1));
     let request =

@@ -1,8 +1,10 @@
 //! Policies as texts and records: every field is read and written, and what cannot act is refused by name.
 
 use tidewheel_core::Problems;
+use tidewheel_core::decide::{OnCircuitOpen, OnNotRetryable, RetryPolicy};
 use tidewheel_core::policy::{
-    self, Backoff, CircuitBreaker, Failure, Fallback, Jitter, NodeInfo, OnFailure, Policy, Recovery, Rules,
+    self, Backoff, CircuitBreaker, Failure, Fallback, Jitter, NodeInfo, OnFailure, OnOpen, Policy, Recovery,
+    Rules,
 };
 use tidewheel_core::time::Span;
 
@@ -47,7 +49,12 @@ fn every_field_is_read_and_comes_back_from_its_record() {
     assert_eq!(again.policy.to_record(), record);
     assert!(again.functions.is_empty());
     assert_eq!(format!("{:?}", again.policy.resolved()), format!("{:?}", policy.resolved()));
-    assert_eq!(Policy::from_json(&record).unwrap().to_record(), record, "a record is a policy in JSON");
+    let plain = record.replacen(r#""v":1,"#, "", 1);
+    assert_eq!(
+        Policy::from_json(&plain).unwrap().to_record(),
+        record,
+        "but for its version, a record is a policy"
+    );
 
     let resolved = policy.resolved().unwrap();
     assert_eq!(
@@ -61,7 +68,7 @@ fn every_field_is_read_and_comes_back_from_its_record() {
 fn scheduled_at_takes_an_instant_as_text_or_as_toml_has_it() {
     for text in ["scheduled_at = 2026-03-01T12:00:00Z", "scheduled_at = '2026-03-01T13:00:00+01:00'"] {
         let policy = Policy::from_toml(text).unwrap();
-        assert_eq!(policy.to_record(), r#"{"scheduled_at":"2026-03-01T12:00:00Z"}"#);
+        assert_eq!(policy.to_record(), r#"{"v":1,"scheduled_at":"2026-03-01T12:00:00Z"}"#);
     }
 }
 
@@ -167,8 +174,20 @@ const REFUSED: &[(&str, &str)] = &[
         "line 1, column 14: rate_limit.window: must be longer than 0s",
     ),
     (
-        "rate_limit = { count = 2000000, window = '1s' }",
-        "line 1, column 14: rate_limit.count: must be at most 1000000, got 2000000 (shorten the window)",
+        "delay = '1h'\ndeadline = '1s'",
+        "line 1, column 9: delay: is 1h, so the work could never start: deadline is 1s (lower delay or raise deadline)",
+    ),
+    (
+        "queue_timeout = '1h'\ndeadline = '1s'",
+        "line 1, column 17: queue_timeout: is 1h and can never act: deadline is 1s (lower queue_timeout or raise deadline)",
+    ),
+    (
+        "max_retries = 1\nbackoff = 'fixed'\nbase_delay = '2s'\ntotal_timeout = '1s'",
+        "line 4, column 17: total_timeout: is 1s, so no retry could start: the first delay is 2s (raise total_timeout or lower base_delay)",
+    ),
+    (
+        "max_retries = 1\nretryable_errors = ['RateLimited']\nnon_retryable_errors = ['api::RateLimited']",
+        "line 3, column 24: non_retryable_errors: contains api::RateLimited, which is in retryable_errors too",
     ),
     ("rate_limit = 10", "line 1, column 14: rate_limit: must be a table, found an integer"),
     (
@@ -294,7 +313,10 @@ fn a_file_of_rules_keeps_its_order_and_reports_every_problem_at_its_place() {
     assert_eq!(rules.resolve(&NodeInfo::step("x")).rule, Some(1));
     assert_eq!(
         rules.to_records(),
-        [r#"{"match":{"pattern":"^llm_"},"max_retries":3}"#, r#"{"match":{"default":true},"timeout":"30s"}"#]
+        [
+            r#"{"v":1,"match":{"pattern":"^llm_"},"max_retries":3}"#,
+            r#"{"v":1,"match":{"default":true},"timeout":"30s"}"#
+        ]
     );
 
     let problems = Rules::from_toml(
@@ -369,7 +391,7 @@ fn functions_are_left_out_of_records_and_named() {
     let record = &rules.to_records()[0];
     assert_eq!(
         record,
-        r#"{"max_retries":2,"on_failure":"fallback","retryable_errors":[7],"functions":["match","fallback","compensation","retryable_errors","idempotency_key"]}"#
+        r#"{"v":1,"max_retries":2,"on_failure":"fallback","retryable_errors":[7],"functions":["match","fallback","compensation","retryable_errors","idempotency_key"]}"#
     );
     let read = Rules::rule_from_record(record).unwrap();
     assert!(read.matcher.is_none());
@@ -388,6 +410,93 @@ fn a_policy_answers_which_failures_it_retries() {
     assert!(retries(&only, &limited) && !retries(&only, &invalid));
     let except = all.non_retryable_errors(["invalid"]);
     assert!(retries(&except, &limited) && !retries(&except, &invalid));
+}
+
+#[test]
+fn the_builder_may_say_infinity_and_say_it_again() {
+    let policy = Policy::new().timeout("bad").timeout("10s").total_timeout("infinity").deadline("1h");
+    assert_eq!(policy.resolved().unwrap().timeout.to_string(), "10s");
+    let merged = Policy::new().timeout("bad").merge(Policy::new().timeout("infinity"));
+    assert_eq!(merged.resolved().unwrap().timeout.to_string(), "infinity");
+    let broken = Policy::new().merge(Policy::new().timeout("bad"));
+    assert_eq!(broken.resolved().unwrap_err().all().len(), 1);
+}
+
+#[test]
+fn what_could_not_be_read_back_is_refused_before_it_is_written() {
+    let deep = (0..40).fold(serde_json::json!(1), |inner, _| serde_json::json!([inner]));
+    let breaker = CircuitBreaker { reset_timeout: Span::from_millis(u64::MAX), ..CircuitBreaker::new("b") };
+    for policy in [
+        Policy::new().metadata("a", deep.clone()),
+        Policy::new().fallback_value(deep),
+        Policy::new().circuit_breaker(breaker),
+        Policy::new().max_retries(1).retryable_errors([""]),
+    ] {
+        assert!(policy.resolved().is_err(), "{policy:?}");
+    }
+}
+
+#[test]
+fn one_shared_name_has_one_set_of_settings() {
+    let breaker = |threshold| CircuitBreaker { failure_threshold: threshold, ..CircuitBreaker::new("api") };
+    let problems = Rules::new([
+        (policy::name("a"), Policy::new().circuit_breaker(breaker(1)).shared_rate_limit("r", 1, "1s")),
+        (policy::name("b"), Policy::new().circuit_breaker(breaker(2)).shared_rate_limit("r", 1, "1s")),
+    ])
+    .unwrap_err();
+    assert_eq!(
+        problems.to_string(),
+        "policies[1].circuit_breaker: shares the name `api` with policies[0], which says failure_threshold 1, \
+         reset_timeout 1m, half_open_permits 1 (say the same, or take another name)"
+    );
+}
+
+#[test]
+fn rules_from_rust_are_checked_like_those_from_a_file() {
+    let problems =
+        Rules::new([(policy::pattern("("), Policy::new()), (policy::kinds([]), Policy::new())]).unwrap_err();
+    assert_eq!(
+        problems.to_string(),
+        "policies[0].match.pattern: `(` is no regular expression: unclosed group\n\
+         policies[1].match.kinds: must not be empty"
+    );
+}
+
+#[test]
+fn a_record_of_another_version_is_refused_and_so_are_functions_that_cannot_be() {
+    for (record, message) in [
+        ("{}", "line 1, column 1: v: is missing"),
+        (r#"{"v":2}"#, "line 1, column 1: v: is 2, but this release reads version 1"),
+        (
+            r#"{"v":1,"functions":["timeout"]}"#,
+            "line 1, column 21: functions: must be names out of match, fallback, compensation, retryable_errors, \
+             non_retryable_errors, idempotency_key",
+        ),
+    ] {
+        assert_eq!(Policy::from_record(record).unwrap_err().to_string(), message);
+    }
+    let both = r#"{"v":1,"match":{"default":true},"functions":["match"]}"#;
+    assert!(Rules::rule_from_record(both).is_err());
+}
+
+#[test]
+fn null_in_json_is_as_good_as_leaving_a_field_out() {
+    let policy =
+        Policy::from_json(r#"{"max_retries": 1, "deadline_ms": null, "fallback": {"value": null}}"#).unwrap();
+    assert_eq!(policy.to_record(), r#"{"v":1,"max_retries":1,"fallback":{"value":null}}"#);
+}
+
+#[test]
+fn a_policy_in_the_kernels_terms_looks_ahead_and_fails_where_an_open_breaker_skips() {
+    let retries = |on_open| {
+        let breaker = CircuitBreaker { on_open, ..CircuitBreaker::new("b") };
+        RetryPolicy::from(&Policy::io().circuit_breaker(breaker).resolved().unwrap())
+    };
+    assert!(retries(OnOpen::Wait).lookahead);
+    assert_eq!(retries(OnOpen::Wait).on_circuit_open, OnCircuitOpen::Wait);
+    assert_eq!(retries(OnOpen::Fail).on_circuit_open, OnCircuitOpen::Fail);
+    assert_eq!(retries(OnOpen::Skip).on_circuit_open, OnCircuitOpen::Fail);
+    assert_eq!(retries(OnOpen::Wait).on_not_retryable, OnNotRetryable::Fail);
 }
 
 #[test]

@@ -70,8 +70,9 @@ fn situation() -> impl Strategy<Value = Situation> {
     let times = (instant(), instant(), prop::option::of(instant()));
     (times, attempt(), outcome, circuit, tokens, prop::bool::weighted(0.1), any::<u64>()).prop_map(
         |((one, other, run_deadline), attempt, outcome, circuit, retry_tokens, cancelled, seed)| Situation {
-            now: one.max(other),
-            step_started_at: one.min(other),
+            // A clock may have been set back in between.
+            now: one,
+            step_started_at: other,
             run_deadline,
             attempt,
             outcome,
@@ -83,12 +84,19 @@ fn situation() -> impl Strategy<Value = Situation> {
     )
 }
 
-/// The kernel once more, written from its description: a list of questions, the first yes wins.
-fn naive(policy: &RetryPolicy, s: &Situation) -> (&'static str, ReasonCode) {
+/// The kernel once more, written from its description: a list of questions, the first yes wins. The last part
+/// of the answer is when to look again.
+fn naive(policy: &RetryPolicy, s: &Situation) -> (&'static str, ReasonCode, Option<u64>) {
     let now = u128::from(s.now.as_nanos());
     let nanos = |span: Span| u128::from(span.as_millis()) * 1_000_000;
     let started = u128::from(s.step_started_at.as_nanos());
-    let total_end = policy.total_timeout.map(|span| started + nanos(span));
+    // A span that cannot be counted in nanoseconds is never over.
+    let countable = |span: &Span| nanos(*span) <= u128::from(u64::MAX);
+    // A clock that was set back has counted nothing yet.
+    let total_over = |at: u128| {
+        let total = policy.total_timeout.filter(countable);
+        total.is_some_and(|span| at.saturating_sub(started) >= nanos(span))
+    };
     let deadline = s.run_deadline.map(|at| u128::from(at.as_nanos()));
     let over = |end: Option<u128>, at: u128| end.is_some_and(|end| at >= end);
     let (retryable, retry_after) = match s.outcome {
@@ -102,18 +110,28 @@ fn naive(policy: &RetryPolicy, s: &Situation) -> (&'static str, ReasonCode) {
     let on_open = if policy.on_circuit_open == OnCircuitOpen::Fail { "FAIL" } else { "WAIT" };
     let questions = [
         (s.cancelled, "FAIL", ReasonCode::Cancelled),
-        (over(total_end, now), "FAIL", ReasonCode::Timeout),
+        (total_over(now), "FAIL", ReasonCode::Timeout),
         (over(deadline, now), "FAIL", ReasonCode::DeadlineExceeded),
         (s.outcome == Outcome::Running, "WAIT", ReasonCode::AttemptRunning),
         (s.attempt >= policy.max_retries, "FAIL", ReasonCode::MaxRetriesReached),
         (!retryable, on_not_retryable, ReasonCode::NotRetryable),
         (open, on_open, ReasonCode::CircuitOpen),
         (s.retry_tokens == Some(0), "FAIL", ReasonCode::RetryBudgetExhausted),
-        (policy.lookahead && over(total_end, due), "FAIL", ReasonCode::Timeout),
+        (policy.lookahead && total_over(due), "FAIL", ReasonCode::Timeout),
         (policy.lookahead && over(deadline, due), "FAIL", ReasonCode::DeadlineExceeded),
     ];
     let first = questions.into_iter().find(|(yes, ..)| *yes);
-    first.map_or(("RETRY_AT", ReasonCode::RetryScheduled), |(_, action, reason)| (action, reason))
+    let (action, reason) =
+        first.map_or(("RETRY_AT", ReasonCode::RetryScheduled), |(_, action, reason)| (action, reason));
+    let limits = [policy.total_timeout.map(|span| started + nanos(span)), deadline];
+    let wake = match (action, reason, s.circuit) {
+        ("WAIT", ReasonCode::AttemptRunning, _) => limits.into_iter().flatten().min(),
+        ("WAIT", ReasonCode::CircuitOpen, CircuitView::OpenUntil(until)) => {
+            Some(u128::from(until.as_nanos()))
+        }
+        _ => None,
+    };
+    (action, reason, wake.map(|at| u64::try_from(at).unwrap_or(u64::MAX)))
 }
 
 proptest! {
@@ -122,7 +140,8 @@ proptest! {
     #[test]
     fn the_kernel_answers_like_its_description(policy in retry_policy(), situation in situation()) {
         let decision = decide(&policy, &situation);
-        prop_assert_eq!((decision.action.name(), decision.reason), naive(&policy, &situation));
+        let wake = decision.action.wake().map(Timestamp::as_nanos);
+        prop_assert_eq!((decision.action.name(), decision.reason, wake), naive(&policy, &situation));
     }
 
     #[test]
@@ -184,6 +203,8 @@ proptest! {
         let read = Record::from_json(&logged).unwrap();
         prop_assert_eq!(read.redecided().to_json(), &logged[..]);
         prop_assert_eq!((read.policy, read.situation), (policy, situation));
+        let falsified = Record { decision: Decision { attempt_next: 77, ..read.decision }, ..read };
+        prop_assert_eq!(falsified.redecided().to_json(), &logged[..], "a false decision is found out");
     }
 
     #[test]
@@ -191,6 +212,7 @@ proptest! {
         let record = Record::decide(policy, situation);
         let logged = record.to_json();
         let (question, _) = logged.rsplit_once(r#","decision":"#).unwrap();
+        let question = question.replacen(r#""v":1,"#, "", 1);
         let answer = decide_json(&format!("{question}}}")).to_json();
         let decision: Decision = serde_json::from_str(&answer.replace(r#""kind":"ok","#, "")).unwrap();
         prop_assert_eq!(decision, record.decision);

@@ -6,7 +6,6 @@ use std::fmt::Write as _;
 use anstyle::Style;
 use clap::Args;
 use serde::Serialize;
-use serde_json::value::RawValue;
 use tidewheel_core::policy::{Backoff, Jitter, JitterSeed, Policy};
 use tidewheel_core::time::Span;
 use tidewheel_core::view::{Rehearsal, Script, rehearse};
@@ -16,6 +15,7 @@ use crate::error::Ending;
 use crate::exit::Exit;
 use crate::output;
 use crate::terminal;
+use crate::view::fields;
 use crate::view::timeline::{Canvas, Row, draw, legend, wrapped};
 
 /// See how policies retry a flaky step
@@ -152,7 +152,7 @@ struct DemoForm {
 #[derive(Serialize)]
 struct ShowForm {
     name: &'static str,
-    policy: Box<RawValue>,
+    policy: serde_json::Map<String, serde_json::Value>,
     run_id: &'static str,
     node: &'static str,
     rehearsal: Rehearsal,
@@ -162,7 +162,7 @@ impl DemoForm {
     fn of(shows: &[Show]) -> Self {
         let form = |show: &Show| ShowForm {
             name: show.name,
-            policy: RawValue::from_string(show.policy.to_record()).expect("invariant: a record is JSON"),
+            policy: fields::of_record(&show.policy.to_record()),
             run_id: show.run_id,
             node: STEP,
             rehearsal: show.rehearsal(),

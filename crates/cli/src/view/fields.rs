@@ -33,6 +33,7 @@ pub(crate) fn of(policy: &Resolved) -> Vec<(&'static str, Value)> {
         telemetry_prefix,
         log_level,
         metadata,
+        ..
     } = policy;
     vec![
         ("max_retries", value(max_retries)),
@@ -90,6 +91,7 @@ pub(crate) fn of_record(record: &str) -> Map<String, Value> {
         serde_json::from_str(record).expect("invariant: a record is an object of JSON");
     fields.remove("match");
     fields.remove("functions");
+    fields.remove("v");
     fields
 }
 

@@ -278,7 +278,7 @@ fn read_budgets(
     if let Some(enabled) = enabled {
         *enabled = or_default("sched_enabled", fields.boolean("sched_enabled"), true)?;
     }
-    if let Some((field, reason)) = fields.surplus() {
+    if let Some((field, reason)) = fields.surplus().next() {
         return Err(error(&field, reason));
     }
     Ok(budgets)

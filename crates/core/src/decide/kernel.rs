@@ -3,7 +3,7 @@
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use super::reason::ReasonCode;
-use crate::policy::{Delays, JitterSeed, OnOpen, Resolved};
+use crate::policy::{Breaker, CircuitBreaker, Delays, JitterSeed, OnOpen, Resolved};
 use crate::time::{Span, Timestamp};
 
 /// Decides what happens to a piece of work now: try again at a time, give up, or wait.
@@ -222,6 +222,14 @@ pub enum CircuitView {
     Closed,
     /// Open until then; at that instant a probe may pass.
     OpenUntil(Timestamp),
+}
+
+impl CircuitView {
+    /// Returns what a breaker says now to a retry.
+    #[must_use]
+    pub fn of(breaker: &Breaker, config: &CircuitBreaker, now: Timestamp) -> Self {
+        breaker.refuses_until(config, now).map_or(Self::Closed, Self::OpenUntil)
+    }
 }
 
 /// What to do, why, and the attempt that comes next.

@@ -207,11 +207,6 @@ fn read_situation<'a>(
 ) -> Option<Situation> {
     let now = checks.required("now_ns", fields.uint("now_ns", U64));
     let started = checks.required("step_started_at_ns", fields.uint("step_started_at_ns", U64));
-    if let (Some(now), Some(started)) = (now, started)
-        && now < started
-    {
-        checks.fail("now_ns", "must not be before step_started_at_ns");
-    }
     let run_deadline = checks.optional("run_deadline_ns", fields.uint("run_deadline_ns", U64));
     let attempt = checks.required("attempt_index", fields.uint("attempt_index", U32));
     let outcome = read_outcome(checks, &mut fields, policy.map(|(_, retry_on)| retry_on), surplus);
@@ -296,7 +291,8 @@ fn read_seed<'a>(
         return Some(JitterSeed::new("", ""));
     };
     if let Some(text) = json::string(raw) {
-        let folded = if text.len() == 16 { u64::from_str_radix(&text, 16).ok() } else { None };
+        let is_hex = text.len() == 16 && text.bytes().all(|b| b.is_ascii_hexdigit());
+        let folded = if is_hex { u64::from_str_radix(&text, 16).ok() } else { None };
         if folded.is_none() {
             checks.fail("seed", WANTED);
         }

@@ -6,7 +6,7 @@ use serde_json::value::RawValue;
 use super::kernel::{Decision, RetryPolicy, Situation, decide};
 use super::kernel_json::{ContextForm, PolicyForm, read_question_fields};
 use super::refusal::Refusal;
-use crate::json::Fields;
+use crate::json::{Field, Fields};
 
 /// A decision with its policy and its situation.
 ///
@@ -52,6 +52,7 @@ impl Record {
     #[must_use]
     pub fn to_json(&self) -> String {
         let form = Form {
+            v: VERSION,
             policy: PolicyForm::from(&self.policy),
             context: ContextForm::from(&self.situation),
             decision: &self.decision,
@@ -66,6 +67,11 @@ impl Record {
     pub fn from_json(text: &str) -> Result<Self, RecordError> {
         let raw: &RawValue = serde_json::from_str(text).map_err(RecordError::Json)?;
         let mut fields = Fields::split(raw).ok_or(RecordError::NoObject)?;
+        match fields.uint("v", "must be an integer") {
+            Field::Given(VERSION) => {}
+            Field::Given(found) => return Err(RecordError::Version { found }),
+            Field::Missing | Field::Wrong(_) => return Err(RecordError::NoVersion),
+        }
         let decision = fields.take("decision").ok_or(RecordError::NoDecision)?;
         let decision = serde_json::from_str(decision.get()).map_err(RecordError::Json)?;
         let (policy, situation) = read_question_fields(fields).map_err(Box::new)?;
@@ -73,8 +79,12 @@ impl Record {
     }
 }
 
+/// The version of the logged form.
+const VERSION: u32 = 1;
+
 #[derive(Serialize)]
 struct Form<'a> {
+    v: u32,
     policy: PolicyForm,
     context: ContextForm,
     decision: &'a Decision,
@@ -89,6 +99,15 @@ pub enum RecordError {
     /// It is some other JSON value.
     #[error("the record is not an object")]
     NoObject,
+    /// It does not say which version it has.
+    #[error("the record has no version")]
+    NoVersion,
+    /// It was written by a later release.
+    #[error("the record has version {found}, this release reads {VERSION}")]
+    Version {
+        /// The version it has.
+        found: u32,
+    },
     /// It has a question and no decision.
     #[error("the record has no decision")]
     NoDecision,

@@ -119,9 +119,9 @@ impl Checks {
         }
     }
 
-    /// Records the first field of each object that is unknown or given twice.
+    /// Records every field of each object that is unknown or given twice.
     pub(super) fn no_surplus(&mut self, objects: Vec<Fields<'_>>) {
-        for (name, reason) in objects.into_iter().filter_map(Fields::surplus) {
+        for (name, reason) in objects.into_iter().flat_map(Fields::surplus).take(1 + Self::MOST_DIAGNOSTICS) {
             self.fail(shortened(&name), reason);
         }
     }

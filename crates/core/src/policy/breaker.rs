@@ -27,7 +27,7 @@ pub struct Breaker {
 enum State {
     Closed { failures: u32 },
     Open { until: Timestamp },
-    HalfOpen { probes: u32, successes: u32 },
+    HalfOpen { probes: u32, successes: u32, since: Timestamp },
 }
 
 impl Default for State {
@@ -37,16 +37,16 @@ impl Default for State {
 }
 
 /// What a breaker says to work that wants to start.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Debug, PartialEq, Eq)]
 pub enum Admission {
     /// Start, and bring the permit back with the outcome.
-    Admitted(Breaker, Permit),
-    /// Not now. The instant is when a probe may pass; `None` while others probe.
-    Refused(Option<Timestamp>),
+    Admitted(Permit),
+    /// Not now: ask again at that instant.
+    Refused(Timestamp),
 }
 
-/// The right to one attempt.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+/// The right to one attempt. It is used up when its outcome is told.
+#[derive(Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Permit {
     epoch: u64,
 }
@@ -54,75 +54,82 @@ pub struct Permit {
 impl Breaker {
     /// Asks to start an attempt.
     #[must_use]
-    pub fn admit(&self, config: &CircuitBreaker, now: Timestamp) -> Admission {
-        let permit = Permit { epoch: self.epoch };
-        match self.state {
-            State::Closed { .. } => Admission::Admitted(*self, permit),
-            State::Open { until } if now < until => Admission::Refused(Some(until)),
-            State::Open { .. } => {
-                let half_open = self.changed(State::HalfOpen { probes: 1, successes: 0 });
-                Admission::Admitted(half_open, Permit { epoch: half_open.epoch })
-            }
-            State::HalfOpen { probes, successes } if probes + successes < config.half_open_permits => {
-                let state = State::HalfOpen { probes: probes + 1, successes };
-                Admission::Admitted(Self { state, ..*self }, permit)
-            }
-            State::HalfOpen { .. } => Admission::Refused(None),
+    pub fn admit(&mut self, config: &CircuitBreaker, now: Timestamp) -> Admission {
+        if let Some(until) = self.refuses_until(config, now) {
+            return Admission::Refused(until);
         }
+        match self.state {
+            State::Closed { .. } => {}
+            State::HalfOpen { probes, successes, since }
+                if probes.saturating_add(successes) < config.half_open_permits =>
+            {
+                self.state = State::HalfOpen { probes: probes.saturating_add(1), successes, since };
+            }
+            // The time is over: of being open, or of waiting for probes that were lost.
+            State::Open { .. } | State::HalfOpen { .. } => {
+                self.change(State::HalfOpen { probes: 1, successes: 0, since: now });
+            }
+        }
+        Admission::Admitted(Permit { epoch: self.epoch })
+    }
+
+    /// Returns until when no attempt may start; `None` if one may now.
+    #[must_use]
+    pub fn refuses_until(&self, config: &CircuitBreaker, now: Timestamp) -> Option<Timestamp> {
+        let until = match self.state {
+            State::Closed { .. } => return None,
+            State::Open { until } => until,
+            State::HalfOpen { probes, successes, .. }
+                if probes.saturating_add(successes) < config.half_open_permits =>
+            {
+                return None;
+            }
+            // Probes that say nothing for that long were lost in a crash; nobody shall wait for them for ever.
+            State::HalfOpen { since, .. } => since.saturating_add(config.reset_timeout),
+        };
+        (now < until).then_some(until)
     }
 
     /// Counts an attempt that succeeded.
-    #[must_use]
-    pub fn succeeded(&self, config: &CircuitBreaker, permit: Permit) -> Self {
+    pub fn succeeded(&mut self, config: &CircuitBreaker, permit: Permit) {
         if permit.epoch != self.epoch {
-            return *self;
+            return;
         }
         match self.state {
-            State::Closed { .. } => Self { state: State::Closed { failures: 0 }, ..*self },
-            State::Open { .. } => *self,
-            State::HalfOpen { successes, .. } if successes + 1 >= config.half_open_permits => {
-                self.changed(State::default())
+            State::Closed { .. } => self.state = State::Closed { failures: 0 },
+            State::Open { .. } => {}
+            State::HalfOpen { successes, .. } if successes.saturating_add(1) >= config.half_open_permits => {
+                self.change(State::default());
             }
-            State::HalfOpen { probes, successes } => {
-                let state = State::HalfOpen { probes: probes.saturating_sub(1), successes: successes + 1 };
-                Self { state, ..*self }
+            State::HalfOpen { probes, successes, since } => {
+                let (probes, successes) = (probes.saturating_sub(1), successes.saturating_add(1));
+                self.state = State::HalfOpen { probes, successes, since };
             }
         }
     }
 
     /// Counts an attempt that failed.
-    #[must_use]
-    pub fn failed(&self, config: &CircuitBreaker, permit: Permit, now: Timestamp) -> Self {
+    pub fn failed(&mut self, config: &CircuitBreaker, permit: Permit, now: Timestamp) {
         if permit.epoch != self.epoch {
-            return *self;
+            return;
         }
         let open = State::Open { until: now.saturating_add(config.reset_timeout) };
         match self.state {
-            State::Closed { failures } if failures + 1 >= config.failure_threshold => self.changed(open),
-            State::Closed { failures } => Self { state: State::Closed { failures: failures + 1 }, ..*self },
-            State::Open { .. } => *self,
-            State::HalfOpen { .. } => self.changed(open),
+            State::Closed { failures } if failures.saturating_add(1) >= config.failure_threshold => {
+                self.change(open);
+            }
+            State::Closed { failures } => self.state = State::Closed { failures: failures.saturating_add(1) },
+            State::Open { .. } => {}
+            State::HalfOpen { .. } => self.change(open),
         }
     }
 
     /// Takes a permit back whose attempt ended without an outcome: cancelled, or lost in a crash.
-    #[must_use]
-    pub fn released(&self, permit: Permit) -> Self {
-        match self.state {
-            State::HalfOpen { probes, successes } if permit.epoch == self.epoch => {
-                let state = State::HalfOpen { probes: probes.saturating_sub(1), successes };
-                Self { state, ..*self }
-            }
-            State::Closed { .. } | State::Open { .. } | State::HalfOpen { .. } => *self,
-        }
-    }
-
-    /// Returns until when the breaker is open, as far as a time is known.
-    #[must_use]
-    pub const fn open_until(&self) -> Option<Timestamp> {
-        match self.state {
-            State::Open { until } => Some(until),
-            State::Closed { .. } | State::HalfOpen { .. } => None,
+    pub fn released(&mut self, permit: Permit) {
+        if let State::HalfOpen { probes, successes, since } = self.state
+            && permit.epoch == self.epoch
+        {
+            self.state = State::HalfOpen { probes: probes.saturating_sub(1), successes, since };
         }
     }
 
@@ -136,8 +143,8 @@ impl Breaker {
         }
     }
 
-    const fn changed(self, state: State) -> Self {
-        Self { state, epoch: self.epoch + 1 }
+    fn change(&mut self, state: State) {
+        *self = Self { state, epoch: self.epoch.wrapping_add(1) };
     }
 }
 
@@ -159,65 +166,100 @@ mod tests {
         Timestamp::from_millis(secs * 1_000)
     }
 
-    fn admitted(breaker: &Breaker, now: Timestamp) -> (Breaker, Permit) {
+    fn admitted(breaker: &mut Breaker, now: Timestamp) -> Permit {
         match breaker.admit(&config(), now) {
-            Admission::Admitted(breaker, permit) => (breaker, permit),
-            Admission::Refused(until) => panic!("refused until {until:?}"),
+            Admission::Admitted(permit) => permit,
+            Admission::Refused(until) => panic!("refused until {until}"),
         }
     }
 
+    fn fail(breaker: &mut Breaker, now: Timestamp) {
+        let permit = admitted(breaker, now);
+        breaker.failed(&config(), permit, now);
+    }
+
     fn opened() -> Breaker {
-        (0..3).fold(Breaker::default(), |breaker, _| {
-            let (breaker, permit) = admitted(&breaker, at(0));
-            breaker.failed(&config(), permit, at(0))
-        })
+        let mut breaker = Breaker::default();
+        for _ in 0..3 {
+            fail(&mut breaker, at(0));
+        }
+        breaker
     }
 
     #[test]
     fn failures_in_a_row_open_it_and_a_success_between_them_does_not() {
-        assert_eq!(opened().open_until(), Some(at(10)));
-        let (breaker, permit) = admitted(&Breaker::default(), at(0));
-        let mixed = breaker.failed(&config(), permit, at(0)).failed(&config(), permit, at(0));
-        let mixed = mixed.succeeded(&config(), permit).failed(&config(), permit, at(0));
+        assert_eq!(opened().refuses_until(&config(), at(9)), Some(at(10)));
+        let mut mixed = Breaker::default();
+        fail(&mut mixed, at(0));
+        fail(&mut mixed, at(0));
+        let permit = admitted(&mut mixed, at(0));
+        mixed.succeeded(&config(), permit);
+        fail(&mut mixed, at(0));
         assert_eq!(mixed.state_name(), "closed");
     }
 
     #[test]
     fn open_refuses_until_its_time_and_half_open_lets_the_permits_through() {
-        let open = opened();
-        assert_eq!(
-            open.admit(&config(), Timestamp::from_nanos(at(10).as_nanos() - 1)),
-            Admission::Refused(Some(at(10)))
-        );
-        let (breaker, first) = admitted(&open, at(10));
-        let (breaker, second) = admitted(&breaker, at(10));
-        assert_eq!(breaker.admit(&config(), at(11)), Admission::Refused(None));
-        let breaker = breaker.succeeded(&config(), first);
+        let mut breaker = opened();
+        let just_before = Timestamp::from_nanos(at(10).as_nanos() - 1);
+        assert_eq!(breaker.admit(&config(), just_before), Admission::Refused(at(10)));
+        let (first, second) = (admitted(&mut breaker, at(10)), admitted(&mut breaker, at(10)));
+        assert_eq!(breaker.admit(&config(), at(11)), Admission::Refused(at(20)));
+        breaker.succeeded(&config(), first);
         assert_eq!(breaker.state_name(), "half_open", "one of two probes is not enough");
-        assert_eq!(breaker.succeeded(&config(), second), Breaker { epoch: 3, state: State::default() });
+        assert_eq!(breaker.admit(&config(), at(11)), Admission::Refused(at(20)), "no third probe");
+        breaker.succeeded(&config(), second);
+        assert_eq!(breaker.state_name(), "closed");
+        assert_eq!(breaker.refuses_until(&config(), at(11)), None);
     }
 
     #[test]
-    fn a_failed_probe_opens_it_again_and_a_late_success_changes_nothing() {
-        let (breaker, first) = admitted(&opened(), at(10));
-        let (breaker, second) = admitted(&breaker, at(10));
-        let reopened = breaker.failed(&config(), first, at(12));
-        assert_eq!(reopened.open_until(), Some(at(22)));
-        assert_eq!(reopened.succeeded(&config(), second), reopened);
-        assert_eq!(reopened.failed(&config(), second, at(30)), reopened);
+    fn a_failed_probe_opens_it_again_and_a_late_outcome_changes_nothing() {
+        let mut breaker = opened();
+        let (first, second) = (admitted(&mut breaker, at(10)), admitted(&mut breaker, at(10)));
+        breaker.failed(&config(), first, at(12));
+        let reopened = breaker;
+        assert_eq!(reopened.refuses_until(&config(), at(12)), Some(at(22)));
+        breaker.succeeded(&config(), second);
+        assert_eq!(breaker, reopened);
     }
 
     #[test]
-    fn a_lost_probe_gives_its_permit_back() {
-        let (breaker, lost) = admitted(&opened(), at(10));
-        let (breaker, _) = admitted(&breaker, at(10));
-        let breaker = breaker.released(lost);
-        assert!(matches!(breaker.admit(&config(), at(11)), Admission::Admitted(..)));
+    fn a_lost_probe_gives_its_permit_back_or_is_given_up_after_a_while() {
+        let mut breaker = opened();
+        let (lost, silent) = (admitted(&mut breaker, at(10)), admitted(&mut breaker, at(10)));
+        breaker.released(lost);
+        let third = admitted(&mut breaker, at(11));
+        assert_eq!(breaker.admit(&config(), at(19)), Admission::Refused(at(20)));
+        let fresh = admitted(&mut breaker, at(20));
+        let before = breaker;
+        breaker.succeeded(&config(), silent);
+        breaker.released(third);
+        assert_eq!(breaker, before, "what was given up does not count any more");
+        breaker.succeeded(&config(), fresh);
+        assert_eq!(breaker.state_name(), "half_open");
     }
 
     #[test]
     fn what_started_while_closed_does_not_close_an_open_breaker() {
-        let (_, early) = admitted(&Breaker::default(), at(0));
-        assert_eq!(opened().succeeded(&config(), early), opened());
+        let mut breaker = Breaker::default();
+        let early = admitted(&mut breaker, at(0));
+        for _ in 0..3 {
+            fail(&mut breaker, at(0));
+        }
+        breaker.succeeded(&config(), early);
+        assert_eq!(breaker.state_name(), "open");
+    }
+
+    #[test]
+    fn a_stored_state_at_the_end_of_its_numbers_does_not_panic() {
+        for stored in [
+            r#"{"state":{"half_open":{"probes":4294967295,"successes":1,"since":0}},"epoch":1}"#,
+            r#"{"state":{"closed":{"failures":4294967295}},"epoch":18446744073709551615}"#,
+        ] {
+            let mut breaker: Breaker = serde_json::from_str(stored).unwrap();
+            fail(&mut breaker, at(100));
+            assert_eq!(breaker.state_name(), "open");
+        }
     }
 }

@@ -4,16 +4,18 @@
 //! A parameter needs its feature to be said: `base_delay` without any `backoff` is a mistake, while
 //! `backoff = "none"` beside it is somebody switching the feature off, which is fine.
 
-use super::backoff::Backoff;
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::backoff::{Backoff, Jitter, JitterSeed};
 use super::functions::{Compensation, Fallback, IdempotencyKey};
-use super::options::{ErrorMatcher, OnFailure};
+use super::options::{ErrorMatcher, OnFailure, is_type};
 use super::resolved::Resolved;
 use super::written::Policy;
 use crate::document::Problem;
 use crate::time::Span;
 
-/// The most starts that a rate limit can count exactly.
-const MAX_RATE: u32 = 1_000_000;
+/// Deeper than any value that a record can be read back with.
+const MOST_NESTING: usize = 24;
 
 impl Policy {
     /// Returns everything that is wrong: what was kept while writing, then the contradictions.
@@ -30,6 +32,8 @@ impl Policy {
         for (field, span) in self.spans() {
             if span.is_some_and(Span::is_zero) {
                 found(Some(Problem::new(field, "must be longer than 0s")));
+            } else if span.is_some_and(|span| span > Span::LONGEST) {
+                found(Some(Problem::new(field, "is longer than 584 years")));
             }
         }
         for problem in self.check_delays().into_iter().chain(self.check_limits()).chain(self.check_names()) {
@@ -80,7 +84,8 @@ impl Policy {
         let effective = Resolved::laid_over_defaults(self);
         let (base, max) = (effective.delays.base, effective.delays.max);
         // Without a backoff both are refused already; one that could not be read has no value to compare.
-        if max >= base || !self.says("backoff") || self.tried("base_delay") || self.tried("max_delay") {
+        let is_off = effective.delays.backoff == Backoff::None || self.max_retries == Some(0);
+        if max >= base || is_off || self.tried("base_delay") || self.tried("max_delay") {
             return None;
         }
         let said = |said: bool| if said { "" } else { ", the default" };
@@ -102,6 +107,30 @@ impl Policy {
             ("deadline", effective.deadline.span()),
         ];
         let mut problems = Vec::new();
+        if let (Some(deadline), Some(delay)) = (effective.deadline.span(), self.delay)
+            && delay >= deadline
+        {
+            let message = format!("is {delay}, so the work could never start: deadline is {deadline}");
+            problems.push(Problem::new("delay", message).help("lower delay or raise deadline"));
+        }
+        if let (Some(deadline), Some(queue)) = (effective.deadline.span(), self.queue_timeout)
+            && queue > deadline
+        {
+            let message = format!("is {queue} and can never act: deadline is {deadline}");
+            problems
+                .push(Problem::new("queue_timeout", message).help("lower queue_timeout or raise deadline"));
+        }
+        let delays = effective.delays;
+        if let Some(total) = effective.total_timeout.span()
+            && effective.max_retries > 0
+            && delays.jitter == Jitter::None
+            && delays.max >= delays.base
+            && delays.after(0, JitterSeed::new("", "")) >= total
+        {
+            let message = format!("is {total}, so no retry could start: the first delay is {}", delays.base);
+            problems
+                .push(Problem::new("total_timeout", message).help("raise total_timeout or lower base_delay"));
+        }
         for (index, (inner, inner_span)) in bounds.iter().enumerate() {
             let shorter = bounds[index + 1..].iter().find(|(_, outer)| match (inner_span, outer) {
                 (Some(inner), Some(outer)) => inner > outer,
@@ -132,12 +161,6 @@ impl Policy {
             let problem =
                 Problem::new("retry_budget.tokens", "must be at least 1: with 0 nothing is retried");
             problems.push(problem.help("set max_retries = 0 to retry nothing"));
-        }
-        if let Some(limit) = &self.rate_limit
-            && limit.count > MAX_RATE
-        {
-            let message = format!("must be at most {MAX_RATE}, got {}", limit.count);
-            problems.push(Problem::new("rate_limit.count", message).help("shorten the window"));
         }
         let names = [
             ("rate_limit.name", self.rate_limit.as_ref().and_then(|limit| limit.name.as_deref())),
@@ -187,7 +210,17 @@ impl Policy {
             let problem = Problem::new("on_failure", "is fallback, but there is no fallback");
             return Some(problem.help("give a fallback, or choose another action"));
         }
+        let metadata = self.metadata.iter().flat_map(|metadata| metadata.values());
+        if metadata.into_iter().any(is_too_deep) {
+            return Some(Problem::new("metadata", "is nested too deep"));
+        }
         match &self.fallback {
+            Some(Fallback::Value(value)) if is_too_deep(value) => {
+                Some(Problem::new("fallback.value", "is nested too deep"))
+            }
+            Some(Fallback::Overrides(overrides)) if overrides.values().any(is_too_deep) => {
+                Some(Problem::new("fallback.overrides", "is nested too deep"))
+            }
             Some(Fallback::Overrides(overrides)) if overrides.is_empty() => {
                 Some(Problem::new("fallback.overrides", "must not be empty: the work would run as before"))
             }
@@ -206,9 +239,25 @@ impl Policy {
                 Problem::new("non_retryable_errors", "is empty and has no effect").help("leave it out"),
             );
         }
-        let both = only?
-            .iter()
-            .find(|error| never.is_some_and(|never| never.iter().any(|other| same(error, other))))?;
+        for (field, list) in [("retryable_errors", only), ("non_retryable_errors", never)] {
+            let is_empty =
+                |error: &ErrorMatcher| matches!(error, ErrorMatcher::Name(name) if name.trim().is_empty());
+            if list.is_some_and(|list| list.iter().any(is_empty)) {
+                return Some(Problem::new(field, "must not contain an empty word"));
+            }
+        }
+        let codes: BTreeSet<i64> = only?.iter().filter_map(code).collect();
+        // A type may be named by the last part of its path, so that is what tells two names apart.
+        let last = |name: &str| name.rsplit("::").next().unwrap_or(name).to_owned();
+        let names: BTreeMap<String, &str> =
+            only?.iter().filter_map(name).map(|name| (last(name), name)).collect();
+        let both = never?.iter().find(|error| match error {
+            ErrorMatcher::Code(code) => codes.contains(code),
+            ErrorMatcher::Name(name) => {
+                names.get(&last(name)).is_some_and(|other| is_type(other, name) || is_type(name, other))
+            }
+            ErrorMatcher::Predicate(_) => false,
+        })?;
         let message = format!("contains {both}, which is in retryable_errors too");
         Some(Problem::new("non_retryable_errors", message))
     }
@@ -223,12 +272,34 @@ impl Policy {
     }
 }
 
-fn same(one: &ErrorMatcher, other: &ErrorMatcher) -> bool {
-    match (one, other) {
-        (ErrorMatcher::Code(one), ErrorMatcher::Code(other)) => one == other,
-        (ErrorMatcher::Name(one), ErrorMatcher::Name(other)) => one == other,
-        (ErrorMatcher::Code(_) | ErrorMatcher::Name(_) | ErrorMatcher::Predicate(_), _) => false,
+fn code(error: &ErrorMatcher) -> Option<i64> {
+    match error {
+        ErrorMatcher::Code(code) => Some(*code),
+        ErrorMatcher::Name(_) | ErrorMatcher::Predicate(_) => None,
     }
+}
+
+fn name(error: &ErrorMatcher) -> Option<&str> {
+    match error {
+        ErrorMatcher::Name(name) => Some(name),
+        ErrorMatcher::Code(_) | ErrorMatcher::Predicate(_) => None,
+    }
+}
+
+/// Tells whether a value is nested deeper than a record can be read back with, without recursion.
+fn is_too_deep(value: &serde_json::Value) -> bool {
+    let mut left = vec![(value, 0)];
+    while let Some((value, depth)) = left.pop() {
+        if depth > MOST_NESTING {
+            return true;
+        }
+        match value {
+            serde_json::Value::Array(items) => left.extend(items.iter().map(|item| (item, depth + 1))),
+            serde_json::Value::Object(map) => left.extend(map.values().map(|item| (item, depth + 1))),
+            _ => {}
+        }
+    }
+    false
 }
 
 /// Finds what is wrong with the `${…}` of a text.

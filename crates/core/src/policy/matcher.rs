@@ -13,15 +13,8 @@ use super::view::{Kind, NodeInfo};
 pub enum Matcher {
     /// The node with this name.
     Name(String),
-    /// Nodes whose name fits a pattern, compiled once.
-    Pattern(Regex),
-    /// A pattern that is none, kept until the rules are put together and every problem is reported.
-    BadPattern {
-        /// The text.
-        pattern: String,
-        /// What is wrong with it.
-        reason: String,
-    },
+    /// Nodes whose name fits a pattern.
+    Pattern(Pattern),
     /// Nodes of a kind.
     Kind(Kind),
     /// Nodes of one of these kinds.
@@ -40,8 +33,7 @@ impl Matcher {
     pub fn matches(&self, node: &NodeInfo<'_>) -> bool {
         match self {
             Self::Name(name) => node.name == Some(name),
-            Self::Pattern(pattern) => node.name.is_some_and(|name| pattern.is_match(name)),
-            Self::BadPattern { .. } => false,
+            Self::Pattern(pattern) => node.name.is_some_and(|name| pattern.fits(name)),
             Self::Kind(kind) => node.kind == *kind,
             Self::Kinds(kinds) => kinds.contains(&node.kind),
             Self::Tag(tag) => node.tags.contains(tag),
@@ -55,8 +47,7 @@ impl fmt::Display for Matcher {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Name(name) => write!(f, "name {name}"),
-            Self::Pattern(pattern) => write!(f, "pattern {pattern}"),
-            Self::BadPattern { pattern, .. } => write!(f, "pattern {pattern}"),
+            Self::Pattern(pattern) => write!(f, "pattern {}", pattern.text()),
             Self::Kind(kind) => write!(f, "kind {kind}"),
             Self::Kinds(kinds) => {
                 let names: Vec<&str> = kinds.iter().map(|kind| kind.name()).collect();
@@ -69,6 +60,33 @@ impl fmt::Display for Matcher {
     }
 }
 
+/// A regular expression over names, compiled once. One that is none is kept until the rules are put together
+/// and every problem is reported.
+#[derive(Clone, Debug)]
+pub struct Pattern {
+    text: String,
+    compiled: Result<Regex, String>,
+}
+
+impl Pattern {
+    /// Returns the text.
+    #[must_use]
+    pub fn text(&self) -> &str {
+        &self.text
+    }
+
+    /// Tells whether a name fits.
+    #[must_use]
+    pub fn fits(&self, name: &str) -> bool {
+        self.compiled.as_ref().is_ok_and(|regex| regex.is_match(name))
+    }
+
+    /// Returns what is wrong with it.
+    pub(super) fn problem(&self) -> Option<&str> {
+        self.compiled.as_ref().err().map(String::as_str)
+    }
+}
+
 /// Matches the node with a name.
 pub fn name(name: impl Into<String>) -> Matcher {
     Matcher::Name(name.into())
@@ -77,15 +95,12 @@ pub fn name(name: impl Into<String>) -> Matcher {
 /// Matches nodes whose name fits a regular expression, anywhere in the name unless it is anchored.
 #[must_use]
 pub fn pattern(pattern: &str) -> Matcher {
-    match Regex::new(pattern) {
-        Ok(regex) => Matcher::Pattern(regex),
-        Err(error) => {
-            // The last line says what is wrong; the lines before it draw a caret that would stand nowhere.
-            let text = error.to_string();
-            let reason = text.lines().last().unwrap_or_default().trim_start_matches("error: ").to_owned();
-            Matcher::BadPattern { pattern: pattern.to_owned(), reason }
-        }
-    }
+    let compiled = Regex::new(pattern).map_err(|error| {
+        // The last line says what is wrong; the lines before it draw a caret that would stand nowhere.
+        let text = error.to_string();
+        text.lines().last().unwrap_or_default().trim_start_matches("error: ").to_owned()
+    });
+    Matcher::Pattern(Pattern { text: pattern.to_owned(), compiled })
 }
 
 /// Matches nodes of a kind.

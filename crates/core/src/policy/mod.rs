@@ -25,7 +25,7 @@ pub use backoff::{Backoff, Coefficient, Delays, Jitter, JitterSeed};
 pub use breaker::{Admission, Breaker, Permit};
 pub use budget::Budget;
 pub use functions::{Compensation, CompensationFn, Fallback, FallbackFn, Function, IdempotencyKey, KeyFn};
-pub use matcher::{Matcher, default, kind, kinds, name, pattern, predicate, tag};
+pub use matcher::{Matcher, Pattern, default, kind, kinds, name, pattern, predicate, tag};
 pub use options::{
     CircuitBreaker, ConcurrencyLimit, ErrorMatcher, ExecutionMode, Limit, LogLevel, OnFailure, OnOpen,
     Priority, RateLimit, RetryBudget,

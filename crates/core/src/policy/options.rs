@@ -5,6 +5,7 @@ use std::fmt;
 use serde::Serialize;
 
 use super::functions::Function;
+use super::resolved::Resolved;
 use super::view::{ErrorCode, Failure};
 use crate::time::Span;
 
@@ -218,6 +219,30 @@ pub struct RetryBudget {
     pub refill: Span,
 }
 
+/// Returns what a policy shares with others by name: the field, the name, and the settings as text. One name
+/// has one state, so it must have one set of settings.
+pub(super) fn shared_settings(policy: &Resolved) -> Vec<(&'static str, String, String)> {
+    let mut shared = Vec::new();
+    if let Some(breaker) = &policy.circuit_breaker {
+        let CircuitBreaker { failure_threshold, reset_timeout, half_open_permits, .. } = breaker;
+        let settings = format!(
+            "failure_threshold {failure_threshold}, reset_timeout {reset_timeout}, half_open_permits {half_open_permits}"
+        );
+        shared.push(("circuit_breaker", breaker.name.clone(), settings));
+    }
+    if let Some(budget) = &policy.retry_budget {
+        let settings = format!("tokens {}, refill {}", budget.tokens, budget.refill);
+        shared.push(("retry_budget", budget.name.clone(), settings));
+    }
+    if let Some(RateLimit { count, window, name: Some(name) }) = &policy.rate_limit {
+        shared.push(("rate_limit", name.clone(), format!("count {count}, window {window}")));
+    }
+    if let Some(ConcurrencyLimit { limit, name: Some(name) }) = &policy.concurrency_limit {
+        shared.push(("concurrency_limit", name.clone(), format!("limit {limit}")));
+    }
+    shared
+}
+
 /// Which failures a list of errors means.
 #[derive(Clone, Debug)]
 pub enum ErrorMatcher {
@@ -256,7 +281,7 @@ impl ErrorMatcher {
 }
 
 /// Tells whether a path such as `app::api::RateLimited` is the type `RateLimited` or that very path.
-fn is_type(path: &str, name: &str) -> bool {
+pub(super) fn is_type(path: &str, name: &str) -> bool {
     path == name || path.strip_suffix(name).is_some_and(|rest| rest.ends_with("::"))
 }
 

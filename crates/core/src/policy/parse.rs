@@ -299,7 +299,7 @@ fn fallback(table: &mut Table<'_>, report: &mut Report<'_>) -> Option<Fallback> 
     }
     let mut inner = report.table(&table.path_to("fallback"), entry.value)?;
     let overrides = inner.json_object("overrides", report);
-    let value = inner.take("value").and_then(|entry| {
+    let value = inner.take_any("value").and_then(|entry| {
         let value = entry.value.to_json();
         if value.is_none() {
             inner.fail("value", "has a number that JSON cannot hold".to_owned(), report);
@@ -429,6 +429,11 @@ impl<'s> Report<'s> {
         }
     }
 
+    /// Returns how many problems there are.
+    pub(super) const fn len(&self) -> usize {
+        self.problems.len() + self.omitted
+    }
+
     fn problems_in(&self, span: &Range<usize>) -> usize {
         let inside = |problem: &&Problem| {
             problem
@@ -482,7 +487,18 @@ impl<'a> Table<'a> {
         self.places.is_empty() && self.total == 0
     }
 
+    /// Takes a field; in JSON, null is as good as leaving it out.
     pub(super) fn take(&mut self, name: &str) -> Option<Entry<'a>> {
+        let entry = self.take_any(name)?;
+        if let Data::Null = entry.value.data {
+            self.places.pop();
+            return None;
+        }
+        Some(entry)
+    }
+
+    /// Takes a field of which null is a value like any other.
+    fn take_any(&mut self, name: &str) -> Option<Entry<'a>> {
         let index = self.entries.iter().position(|entry| entry.key == name)?;
         let entry = self.entries.remove(index);
         self.places.push((name.to_owned(), entry.value.span.clone()));
@@ -505,9 +521,9 @@ impl<'a> Table<'a> {
         report: &mut Report<'_>,
         read: impl FnOnce(&mut Self, &str, &mut Report<'_>) -> Option<T>,
     ) -> Option<T> {
-        let before = report.problems.len();
+        let before = report.len();
         let value = read(self, name, report);
-        if value.is_none() && report.problems.len() == before {
+        if value.is_none() && report.len() == before {
             report.at(self.span.clone(), Problem::new(self.path_to(name), "is missing"));
         }
         value
@@ -535,7 +551,7 @@ impl<'a> Table<'a> {
         }
     }
 
-    fn uint(&mut self, name: &str, report: &mut Report<'_>) -> Option<u32> {
+    pub(super) fn uint(&mut self, name: &str, report: &mut Report<'_>) -> Option<u32> {
         let entry = self.take(name)?;
         match entry.value.data {
             Data::Integer(number) => match u32::try_from(number) {

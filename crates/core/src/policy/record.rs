@@ -47,7 +47,7 @@ impl Policy {
     /// let record = policy.to_record();
     /// assert_eq!(
     ///     record,
-    ///     r#"{"max_retries":0,"timeout":"5s","on_failure":"halt","functions":["fallback"]}"#
+    ///     r#"{"v":1,"max_retries":0,"timeout":"5s","on_failure":"halt","functions":["fallback"]}"#
     /// );
     /// assert_eq!(Policy::from_record(&record)?.functions, ["fallback"]);
     /// # Ok::<(), tidewheel_core::Problems>(())
@@ -91,10 +91,23 @@ impl Rules {
         let node = document::read(record, Format::Json)?;
         let read = report.table("", node).map(|mut table| {
             let functions = functions(&mut table, &mut report);
-            let matcher = table.take("match").and_then(|entry| matcher_of("match", entry.value, &mut report));
-            if matcher.is_none() && !functions.iter().any(|name| name == "match") {
-                report.at(0..0, Problem::new("match", "is missing"));
-            }
+            let is_left_out = functions.iter().any(|name| name == "match");
+            let matcher = match table.take("match") {
+                Some(entry) if is_left_out => {
+                    report.at(
+                        entry.key_span,
+                        Problem::new("match", "is given, but functions says it was left out"),
+                    );
+                    None
+                }
+                Some(entry) => matcher_of("match", entry.value, &mut report),
+                None => {
+                    if !is_left_out {
+                        report.at(0..0, Problem::new("match", "is missing"));
+                    }
+                    None
+                }
+            };
             let policy = fields(&mut table, &mut report);
             table.finish(&mut report, Policy::FIELDS);
             RecordedRule { matcher, policy, functions }
@@ -103,10 +116,26 @@ impl Rules {
     }
 }
 
+/// The version of the form of records.
+const VERSION: u32 = 1;
+
+/// Reads what stands around the fields of a policy: the version, and the functions that were left out.
 fn functions(table: &mut Table<'_>, report: &mut Report<'_>) -> Vec<String> {
+    let before = report.len();
+    match table.uint("v", report) {
+        Some(VERSION) => {}
+        Some(found) => {
+            report
+                .at(0..0, Problem::new("v", format!("is {found}, but this release reads version {VERSION}")));
+        }
+        None if report.len() == before => report.at(0..0, Problem::new("v", "is missing")),
+        None => {}
+    }
+    let may_hold_a_function =
+        ["match", "fallback", "compensation", "retryable_errors", "non_retryable_errors", "idempotency_key"];
     let read = |node: &document::Node<'_>| match &node.data {
-        Data::String(name) => Ok(name.clone().into_owned()),
-        _ => Err(format!("must be a list of names, found {}", node.kind())),
+        Data::String(name) if may_hold_a_function.contains(&name.as_ref()) => Ok(name.clone().into_owned()),
+        _ => Err(format!("must be names out of {}", may_hold_a_function.join(", "))),
     };
     table.list("functions", report, read).unwrap_or_default()
 }
@@ -118,6 +147,7 @@ fn write(form: &impl Serialize) -> String {
 /// The data of a policy. There is no variant anywhere in it that could hold a function.
 #[derive(Serialize)]
 struct PolicyForm<'a> {
+    v: u32,
     #[serde(rename = "match", skip_serializing_if = "Option::is_none")]
     matcher: Option<MatcherForm<'a>>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -226,6 +256,7 @@ impl<'a> PolicyForm<'a> {
             None => None,
         };
         Self {
+            v: VERSION,
             matcher,
             max_retries: policy.max_retries,
             backoff: policy.backoff.map(BackoffForm),
@@ -326,8 +357,7 @@ impl<'a> MatcherForm<'a> {
     fn of(matcher: &'a Matcher) -> Option<Self> {
         Some(match matcher {
             Matcher::Name(name) => Self::Name(name),
-            Matcher::Pattern(pattern) => Self::Pattern(pattern.as_str()),
-            Matcher::BadPattern { pattern, .. } => Self::Pattern(pattern),
+            Matcher::Pattern(pattern) => Self::Pattern(pattern.text()),
             Matcher::Kind(kind) => Self::Kind(*kind),
             Matcher::Kinds(kinds) => Self::Kinds(kinds),
             Matcher::Tag(tag) => Self::Tag(tag),

@@ -3,9 +3,8 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use regex::Regex;
-
-use super::matcher::Matcher;
+use super::matcher::{Matcher, Pattern};
+use super::options::shared_settings;
 use super::resolved::Resolved;
 use super::view::NodeInfo;
 use super::written::Policy;
@@ -88,14 +87,29 @@ impl Rules {
     /// # Errors
     /// Everything that is wrong with any of them, each with the index of its rule.
     pub fn new(rules: impl IntoIterator<Item = (Matcher, Policy)>) -> Result<Self, Problems> {
-        let mut checked = Vec::new();
+        let mut checked: Vec<Rule> = Vec::new();
         let mut problems = Vec::new();
+        let mut shared: BTreeMap<(&'static str, String), (usize, String)> = BTreeMap::new();
         for (index, (matcher, policy)) in rules.into_iter().enumerate() {
             let at =
                 |problem: Problem| Problem { path: format!("policies[{index}].{}", problem.path), ..problem };
             problems.extend(matcher_problem(&matcher).map(at));
             match policy.resolved() {
-                Ok(resolved) => checked.push(Rule { matcher, policy, resolved: Arc::new(resolved) }),
+                Ok(resolved) => {
+                    for (field, name, settings) in shared_settings(&resolved) {
+                        let (first, before) =
+                            shared.entry((field, name.clone())).or_insert_with(|| (index, settings.clone()));
+                        if *before != settings {
+                            let message = format!(
+                                "shares the name `{name}` with policies[{first}], which says {before}"
+                            );
+                            let problem =
+                                Problem::new(field, message).help("say the same, or take another name");
+                            problems.push(at(problem));
+                        }
+                    }
+                    checked.push(Rule { matcher, policy, resolved: Arc::new(resolved) });
+                }
                 Err(found) => problems.extend(found.all().iter().cloned().map(at)),
             }
         }
@@ -136,15 +150,15 @@ impl Rules {
     pub fn unreachable(&self) -> Vec<(usize, usize)> {
         let mut everything = None;
         let mut first: BTreeMap<String, usize> = BTreeMap::new();
-        let mut patterns: Vec<(usize, &Regex)> = Vec::new();
+        let mut patterns: Vec<(usize, &Pattern)> = Vec::new();
         let mut found = Vec::new();
         for (index, rule) in self.rules.iter().enumerate() {
             let same = match &rule.matcher {
                 Matcher::Kinds(_) | Matcher::Predicate(_) => None,
                 matcher => Some(matcher.to_string()),
             };
-            let fits = |(_, pattern): &&(usize, &Regex)| match &rule.matcher {
-                Matcher::Name(name) => pattern.is_match(name),
+            let fits = |(_, pattern): &&(usize, &Pattern)| match &rule.matcher {
+                Matcher::Name(name) => pattern.fits(name),
                 _ => false,
             };
             let in_the_way = everything
@@ -160,7 +174,6 @@ impl Rules {
                     }
                 }
                 Matcher::Name(_)
-                | Matcher::BadPattern { .. }
                 | Matcher::Kind(_)
                 | Matcher::Tag(_)
                 | Matcher::Predicate(_)
@@ -180,14 +193,14 @@ const PATTERNS_TRIED: usize = 64;
 /// Finds what is wrong with a matcher.
 pub(super) fn matcher_problem(matcher: &Matcher) -> Option<Problem> {
     match matcher {
-        Matcher::BadPattern { pattern, reason } => {
-            Some(Problem::new("match.pattern", format!("`{pattern}` is no regular expression: {reason}")))
-        }
+        Matcher::Pattern(pattern) => pattern.problem().map(|reason| {
+            let message = format!("`{}` is no regular expression: {reason}", pattern.text());
+            Problem::new("match.pattern", message)
+        }),
         Matcher::Name(name) if name.is_empty() => Some(Problem::new("match.name", "must not be empty")),
         Matcher::Tag(tag) if tag.is_empty() => Some(Problem::new("match.tag", "must not be empty")),
         Matcher::Kinds(kinds) if kinds.is_empty() => Some(Problem::new("match.kinds", "must not be empty")),
         Matcher::Name(_)
-        | Matcher::Pattern(_)
         | Matcher::Kind(_)
         | Matcher::Kinds(_)
         | Matcher::Tag(_)

@@ -17,35 +17,59 @@ pub const DEFAULT_BASE_DELAY: Span = Span::from_millis(500);
 /// The longest delay where a policy says nothing: nobody should wonder whether anything still happens.
 pub const DEFAULT_MAX_DELAY: Span = Span::from_millis(30_000);
 
-/// What a piece of work runs under. The fields mean what they mean in [`Policy`].
+/// What a piece of work runs under. Only [`Policy::resolved`] makes one.
 #[derive(Clone, Debug)]
-#[expect(missing_docs, reason = "each field is described by the builder method of the same name")]
+#[non_exhaustive]
 pub struct Resolved {
+    /// How many attempts may follow the first.
     pub max_retries: u32,
+    /// How long to wait before each of them.
     pub delays: Delays,
+    /// How long one attempt may take.
     pub timeout: Limit,
+    /// How long all attempts may take together.
     pub total_timeout: Limit,
+    /// How long after the acceptance of its input the work may still run.
     pub deadline: Limit,
+    /// What happens when the work has failed for good.
     pub on_failure: OnFailure,
+    /// What to do once after the last attempt failed.
     pub fallback: Option<Fallback>,
+    /// How the finished work is undone.
     pub compensation: Option<Compensation>,
+    /// The failures that alone are retried; `None` for all.
     pub retryable_errors: Option<Vec<ErrorMatcher>>,
+    /// The failures that are never retried.
     pub non_retryable_errors: Vec<ErrorMatcher>,
+    /// The shared allowance that each retry is taken from.
     pub retry_budget: Option<RetryBudget>,
+    /// What stops calling what keeps failing.
     pub circuit_breaker: Option<CircuitBreaker>,
     /// `None` where nobody said: see [`Resolved::mode_in_memory`] and [`Resolved::mode_with_store`].
     pub execution_mode: Option<ExecutionMode>,
+    /// Who goes first when slots are few.
     pub priority: Priority,
+    /// What makes two pieces of work the same.
     pub idempotency_key: Option<IdempotencyKey>,
+    /// How long the work may wait for a slot.
     pub queue_timeout: Option<Span>,
+    /// How many pieces of work may run at once.
     pub concurrency_limit: Option<ConcurrencyLimit>,
+    /// How many pieces of work may start in any window.
     pub rate_limit: Option<RateLimit>,
+    /// How long to wait before the first attempt.
     pub delay: Option<Span>,
+    /// When the first attempt may start.
     pub scheduled_at: Option<Timestamp>,
+    /// How long the work may be silent.
     pub heartbeat: Option<Span>,
+    /// Whether the state of the run is kept as a whole after this work.
     pub checkpoint_after: bool,
+    /// What the names of its telemetry begin with.
     pub telemetry_prefix: Option<String>,
+    /// The level at which its events are logged.
     pub log_level: Option<LogLevel>,
+    /// What telemetry and logs carry along.
     pub metadata: Map<String, serde_json::Value>,
 }
 

@@ -3,13 +3,14 @@
 use std::borrow::Cow;
 use std::fmt;
 use std::sync::Arc;
+use std::time::Duration;
 
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
 use super::options::word_enum;
 use crate::fact::Value;
-use crate::time::{IntoSpan, Span};
+use crate::time::Span;
 
 word_enum! {
     /// What a node is: a component of a workflow or a job of a template.
@@ -80,7 +81,7 @@ impl<'a> NodeInfo<'a> {
 ///
 /// It can be written, and read back by [`Failure::from_json`]; it has no `Deserialize`, because work that
 /// returns `Result<T, Failure>` could then not be told from work whose value is that `Result`.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Failure {
     /// A number or a word that the failing work chose: `429`, `timeout`, `lost`.
     pub code: Option<ErrorCode>,
@@ -120,9 +121,14 @@ impl Failure {
     /// # Errors
     /// The text is no failure.
     pub fn from_json(text: &str) -> Result<Self, serde_json::Error> {
-        let FailureForm { code, type_name, message, retry_after, non_retryable } =
-            serde_json::from_str(text)?;
-        Ok(Self { code, type_name: type_name.map(Cow::Owned), message, retry_after, non_retryable })
+        let form: FailureForm<'_> = serde_json::from_str(text)?;
+        Ok(Self {
+            code: form.code,
+            type_name: form.type_name.map(|name| Cow::Owned(name.into_owned())),
+            message: form.message.into_owned(),
+            retry_after: form.retry_after_ms.map(Span::from_millis),
+            non_retryable: form.non_retryable,
+        })
     }
 
     /// Puts a code on it.
@@ -132,10 +138,11 @@ impl Failure {
         self
     }
 
-    /// Asks for a wait before another attempt. A span that cannot be read asks for none.
+    /// Asks for a wait before another attempt, rounded up to whole milliseconds.
     #[must_use]
-    pub fn retry_after(mut self, span: impl IntoSpan) -> Self {
-        self.retry_after = span.into_span().ok();
+    pub fn retry_after(mut self, wait: Duration) -> Self {
+        let millis = u64::try_from(wait.as_nanos().div_ceil(1_000_000)).unwrap_or(u64::MAX);
+        self.retry_after = Some(Span::from_millis(millis).min(Span::LONGEST));
         self
     }
 
@@ -148,14 +155,27 @@ impl Failure {
 }
 
 /// The written form of a failure.
-#[derive(Deserialize)]
+#[derive(Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct FailureForm {
+struct FailureForm<'a> {
     code: Option<ErrorCode>,
-    type_name: Option<String>,
-    message: String,
-    retry_after: Option<Span>,
+    type_name: Option<Cow<'a, str>>,
+    message: Cow<'a, str>,
+    retry_after_ms: Option<u64>,
     non_retryable: bool,
+}
+
+impl Serialize for Failure {
+    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        FailureForm {
+            code: self.code.clone(),
+            type_name: self.type_name.as_deref().map(Cow::Borrowed),
+            message: Cow::Borrowed(&self.message),
+            retry_after_ms: self.retry_after.map(Span::as_millis),
+            non_retryable: self.non_retryable,
+        }
+        .serialize(serializer)
+    }
 }
 
 fn push_causes(message: &mut String, mut source: Option<&(dyn std::error::Error + 'static)>) {
@@ -327,9 +347,20 @@ mod tests {
 
     #[test]
     fn a_failure_keeps_what_policies_ask_for() {
-        let failure = Failure::new("slow down").code(429).retry_after("7s");
+        let failure = Failure::new("slow down").code(429).retry_after(Duration::from_micros(6_999_001));
+        assert_eq!(failure.retry_after, Some(Span::from_secs(7)), "a wait is never cut short");
         let stored = serde_json::to_string(&failure).unwrap();
         assert_eq!(Failure::from_json(&stored).unwrap(), failure);
         assert_eq!(failure.to_string(), "[429] slow down");
+        let longest = Failure::new("x").retry_after(Duration::MAX);
+        let stored = serde_json::to_string(&longest).unwrap();
+        assert_eq!(Failure::from_json(&stored).unwrap(), longest);
+    }
+
+    #[test]
+    fn a_failure_tells_its_causes() {
+        let error = "x".parse::<u8>().map_err(std::io::Error::other).unwrap_err();
+        let outer = std::io::Error::other(error);
+        assert_eq!(Failure::of(&outer).message, "invalid digit found in string");
     }
 }

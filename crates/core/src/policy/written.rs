@@ -12,7 +12,7 @@ use super::resolved::Resolved;
 use super::view::{Failure, NodeInfo, Overrides, Recovery};
 use crate::document::{Problem, Problems};
 use crate::fact::Value;
-use crate::time::{IntoSpan, Span, Timestamp};
+use crate::time::{IntoLimit, IntoSpan, Span, SpanError, Timestamp};
 
 /// Defines the fields once, so that none can be forgotten where all of them matter.
 macro_rules! fields {
@@ -50,6 +50,7 @@ macro_rules! fields {
             #[must_use]
             pub fn merge(mut self, overrides: Self) -> Self {
                 $(if overrides.$name.is_some() {
+                    self.forget_problems(stringify!($name));
                     self.$name = overrides.$name;
                 })+
                 self.problems.extend(overrides.problems);
@@ -150,31 +151,24 @@ impl Policy {
         self
     }
 
-    /// How long one attempt may take.
+    /// How long one attempt may take: a span, or `"infinity"`, which is the default.
     #[must_use]
-    pub fn timeout(mut self, span: impl IntoSpan) -> Self {
-        self.timeout = self.span("timeout", span).map(Limit::After);
-        self
-    }
-
-    /// Lets an attempt take as long as it takes, which is the default.
-    #[must_use]
-    pub const fn no_timeout(mut self) -> Self {
-        self.timeout = Some(Limit::Infinity);
+    pub fn timeout(mut self, span: impl IntoLimit) -> Self {
+        self.timeout = self.limit("timeout", span);
         self
     }
 
     /// How long all attempts may take together.
     #[must_use]
-    pub fn total_timeout(mut self, span: impl IntoSpan) -> Self {
-        self.total_timeout = self.span("total_timeout", span).map(Limit::After);
+    pub fn total_timeout(mut self, span: impl IntoLimit) -> Self {
+        self.total_timeout = self.limit("total_timeout", span);
         self
     }
 
     /// How long after the acceptance of its input the work may still run.
     #[must_use]
-    pub fn deadline(mut self, span: impl IntoSpan) -> Self {
-        self.deadline = self.span("deadline", span).map(Limit::After);
+    pub fn deadline(mut self, span: impl IntoLimit) -> Self {
+        self.deadline = self.limit("deadline", span);
         self
     }
 
@@ -390,13 +384,31 @@ impl Policy {
     }
 
     fn span(&mut self, field: &'static str, span: impl IntoSpan) -> Option<Span> {
-        match span.into_span() {
-            Ok(span) => Some(span),
+        self.understood(field, span.into_span())
+    }
+
+    fn limit(&mut self, field: &'static str, span: impl IntoLimit) -> Option<Limit> {
+        let limit = self.understood(field, span.into_limit())?;
+        Some(limit.map_or(Limit::Infinity, Limit::After))
+    }
+
+    /// Keeps what was wrong with a field until it is said again.
+    fn understood<T>(&mut self, field: &'static str, given: Result<T, SpanError>) -> Option<T> {
+        let head = field.split('.').next().unwrap_or(field);
+        self.forget_problems(head);
+        match given {
+            Ok(value) => Some(value),
             Err(error) => {
                 self.problems.push(Problem::new(field, error.to_string()));
-                self.unreadable.push(field.split('.').next().unwrap_or(field));
+                self.unreadable.push(head);
                 None
             }
         }
+    }
+
+    /// Forgets what was wrong with a field, because it is said anew.
+    fn forget_problems(&mut self, field: &str) {
+        self.problems.retain(|problem| problem.path.split('.').next() != Some(field));
+        self.unreadable.retain(|unreadable| *unreadable != field);
     }
 }

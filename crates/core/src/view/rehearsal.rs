@@ -3,7 +3,7 @@
 use serde::Serialize;
 
 use crate::decide::{Action, Decision, RetryPolicy, Situation, decide};
-use crate::policy::{JitterSeed, Limit, Resolved};
+use crate::policy::{JitterSeed, Resolved};
 use crate::time::{Span, Timestamp};
 
 /// How the work behaves.
@@ -26,14 +26,14 @@ pub struct Rehearsal {
     pub succeeded: bool,
     /// Whether more attempts would follow than a rehearsal counts.
     pub cut: bool,
-    /// From the start of the first attempt to the end of the last, in milliseconds.
+    /// From the acceptance of the work to the end of the last attempt, in milliseconds.
     pub total_ms: u64,
 }
 
 /// One attempt.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Attempt {
-    /// When it started, in milliseconds after the first one.
+    /// When it started, in milliseconds after the work was accepted.
     pub start_ms: u64,
     /// When it ended.
     pub end_ms: u64,
@@ -42,6 +42,9 @@ pub struct Attempt {
 }
 
 /// Plays a script under a policy, by the same decisions that real work gets.
+///
+/// Delays, timeouts and deadlines act. What depends on other work is left out: circuit breakers, retry budgets,
+/// limits and queues.
 ///
 /// ```
 /// use tidewheel_core::policy::{JitterSeed, Policy};
@@ -62,9 +65,10 @@ pub struct Attempt {
 #[must_use]
 pub fn rehearse(policy: &Resolved, script: &Script) -> Rehearsal {
     let rules = RetryPolicy::from(policy);
-    let first_start = Timestamp::from_nanos(0);
-    let end_of = |limit: Limit| limit.span().map(|span| first_start.saturating_add(span));
-    let (deadline, total) = (end_of(policy.deadline), end_of(policy.total_timeout));
+    let accepted = Timestamp::from_nanos(0);
+    let first_start = accepted.saturating_add(policy.delay.unwrap_or(Span::ZERO));
+    let deadline = policy.deadline.span().map(|span| accepted.saturating_add(span));
+    let total = policy.total_timeout.span().map(|span| first_start.saturating_add(span));
 
     let mut attempts = Vec::new();
     let (mut start, mut attempt) = (first_start, 0);
@@ -133,6 +137,20 @@ mod tests {
         let rehearsal = rehearse(&policy, &script(9, 400));
         assert_eq!(rehearsal.attempts.iter().map(|a| a.end_ms).collect::<Vec<_>>(), [400, 800, 1_000]);
         assert_eq!(last_reason(&rehearsal), Some(ReasonCode::Timeout));
+    }
+
+    #[test]
+    fn the_deadline_counts_from_the_acceptance_and_a_delay_comes_before_the_first_attempt() {
+        let policy = Policy::new()
+            .max_retries(9)
+            .backoff(Backoff::Fixed)
+            .delay("1s")
+            .deadline("2s")
+            .resolved()
+            .unwrap();
+        let rehearsal = rehearse(&policy, &script(9, 100));
+        assert_eq!(rehearsal.attempts.iter().map(|a| a.start_ms).collect::<Vec<_>>(), [1_000, 1_600]);
+        assert_eq!(last_reason(&rehearsal), Some(ReasonCode::DeadlineExceeded));
     }
 
     #[test]
