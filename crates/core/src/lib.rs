@@ -14,6 +14,34 @@ pub mod time;
 
 pub mod policy;
 
+pub mod work;
+
+pub mod workflow;
+
+pub mod run;
+
+mod plan;
+
+mod prepare;
+
+mod execute;
+
+mod apply;
+
+pub mod event;
+mod event_json;
+
+mod replay;
+
+mod react;
+
+mod query;
+
+pub use event_json::EventError;
+pub use execute::{Executed, Outcome, Runnable, RunnableRef, Ticket};
+pub use query::{Fact, Failed};
+pub use replay::{Change, ReplayError, Signature};
+
 pub mod decide;
 
 pub mod view;

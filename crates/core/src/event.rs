@@ -1,0 +1,217 @@
+//! What happens in a run: every change is one of these, in order. Indexes are dense and count up from zero,
+//! so the same events give the same state everywhere.
+
+use crate::fact::Value;
+use crate::policy::Failure;
+use crate::workflow::NodeIx;
+
+/// A fact by its place in the run.
+pub type FactIx = u32;
+/// A lineage by its place in the run: an input, or an item of a map over something of a lineage.
+pub type LineageIx = u32;
+/// An activation by its place in the run: a node that a fact woke.
+pub type ActIx = u32;
+
+/// A fact that came, or why it will not come.
+pub type Arrival = Result<FactIx, Absence>;
+
+/// One change of a run.
+#[derive(Clone, Debug)]
+pub enum Event {
+    /// A value came in or was produced.
+    FactProduced {
+        /// Its place.
+        fact: FactIx,
+        /// Who produced it; `None` for an input.
+        node: Option<NodeIx>,
+        /// What it was produced from.
+        parent: Option<FactIx>,
+        /// Its lineage; an input begins one.
+        lineage: LineageIx,
+        /// The value.
+        value: Value,
+    },
+    /// A fact woke a node.
+    RunnableActivated {
+        /// Its place.
+        act: ActIx,
+        /// The node.
+        node: NodeIx,
+        /// What woke it.
+        fact: FactIx,
+        /// In which lineage.
+        lineage: LineageIx,
+        /// Whether a condition is to be looked at first.
+        phase: Phase,
+    },
+    /// An activation is over.
+    ActivationConsumed {
+        /// Which.
+        act: ActIx,
+    },
+    /// A condition or the condition of a rule is true for a fact.
+    ConditionSatisfied {
+        /// Which.
+        node: NodeIx,
+        /// For which fact.
+        fact: FactIx,
+    },
+    /// A join got one of its parts, or learnt that it will not come.
+    JoinFactReceived {
+        /// The join.
+        node: NodeIx,
+        /// Which part.
+        slot: u32,
+        /// In which lineage.
+        lineage: LineageIx,
+        /// The part, or why it will not come.
+        part: Arrival,
+    },
+    /// A join has all its parts and gave its list.
+    JoinCompleted {
+        /// The join.
+        node: NodeIx,
+        /// In which lineage.
+        lineage: LineageIx,
+    },
+    /// A map took a list apart: as many lineages begin.
+    FannedOut {
+        /// The map.
+        node: NodeIx,
+        /// The lineage of the list.
+        lineage: LineageIx,
+        /// The list; `None` if it will not come.
+        fact: Option<FactIx>,
+        /// How many items it has.
+        count: u32,
+    },
+    /// A reduce got an item, or learnt that it will not come.
+    FanInReceived {
+        /// The reduce.
+        node: NodeIx,
+        /// The lineage of the item.
+        lineage: LineageIx,
+        /// The item, or why it will not come.
+        item: Arrival,
+    },
+    /// A reduce has seen all items.
+    FanInCompleted {
+        /// The reduce.
+        node: NodeIx,
+        /// The lineage of the list.
+        lineage: LineageIx,
+    },
+    /// A fact waits for its turn at a state, or will not come.
+    StateQueued {
+        /// The node with the state.
+        node: NodeIx,
+        /// In which lineage.
+        lineage: LineageIx,
+        /// What waits, or why it will not come.
+        input: Arrival,
+    },
+    /// A lineage had its turn at a state.
+    StateAdvanced {
+        /// The node with the state.
+        node: NodeIx,
+        /// Which lineage.
+        lineage: LineageIx,
+    },
+    /// A state has its first value.
+    StateInitiated {
+        /// The node with the state.
+        node: NodeIx,
+        /// The fact of the first value.
+        fact: FactIx,
+    },
+    /// Nothing will come from a node in a lineage.
+    NodeSettled {
+        /// The node.
+        node: NodeIx,
+        /// In which lineage.
+        lineage: LineageIx,
+        /// Why.
+        why: Absence,
+    },
+    /// Work was handed out.
+    RunnableDispatched {
+        /// Which.
+        act: ActIx,
+        /// The attempt, counted from zero.
+        attempt: u32,
+    },
+    /// Work that was handed out is offered again.
+    RunnableReleased {
+        /// Which.
+        act: ActIx,
+    },
+    /// Work failed for good.
+    RunnableFailed {
+        /// Which.
+        act: ActIx,
+        /// Why.
+        failure: Box<Failure>,
+        /// How many attempts were made.
+        attempts: u32,
+    },
+    /// Work failed and its policy lets it pass.
+    RunnableSkipped {
+        /// Which.
+        act: ActIx,
+        /// Why.
+        failure: Box<Failure>,
+        /// How many attempts were made.
+        attempts: u32,
+    },
+}
+
+/// What an activation is about.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Phase {
+    /// A condition is looked at.
+    Match,
+    /// Work is done.
+    Work,
+}
+
+/// Why nothing will come from a node.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Absence {
+    /// A condition was not true.
+    Unsatisfied,
+    /// Its own work failed.
+    Failed,
+    /// Its own work was skipped.
+    Skipped,
+    /// Something before it failed.
+    UpstreamFailed,
+    /// Something before it was skipped.
+    UpstreamSkipped,
+}
+
+impl Absence {
+    /// What this is for what comes after.
+    pub(crate) const fn downstream(self) -> Self {
+        match self {
+            Self::Unsatisfied => Self::Unsatisfied,
+            Self::Failed | Self::UpstreamFailed => Self::UpstreamFailed,
+            Self::Skipped | Self::UpstreamSkipped => Self::UpstreamSkipped,
+        }
+    }
+
+    /// Whether something went wrong.
+    pub(crate) const fn is_failure(self) -> bool {
+        matches!(self, Self::Failed | Self::UpstreamFailed)
+    }
+
+    /// The graver of two reasons, which is the one that people should hear.
+    pub(crate) const fn graver(self, other: Option<Self>) -> Self {
+        match (self, other) {
+            (one, None) => one,
+            (one, Some(_)) if one.is_failure() => one,
+            (_, Some(other)) if other.is_failure() => other,
+            (Self::Unsatisfied, Some(other)) => other,
+            (one, Some(_)) => one,
+        }
+    }
+}

@@ -1,0 +1,391 @@
+//! Work by itself: a piece that was handed out knows all it needs and can run anywhere.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::pin::{Pin, pin};
+use std::sync::{Arc, Condvar, Mutex, PoisonError};
+use std::task::{Poll, Wake, Waker};
+
+use serde::{Deserialize, Serialize};
+
+use crate::event::{ActIx, Phase};
+use crate::fact::{FactId, NodeId, RunId, RunnableId, Value};
+use crate::policy::{Failure, NodeInfo};
+use crate::prepare::verdict;
+use crate::work::{Context, ContextParts, RunContext, Running, Work, panicked};
+use crate::workflow::{Check, Graph, NodeIx, Op};
+
+/// A piece of work that was handed out.
+pub struct Runnable {
+    pub(crate) graph: Arc<Graph>,
+    pub(crate) run: RunId,
+    pub(crate) act: ActIx,
+    pub(crate) node: NodeIx,
+    pub(crate) phase: Phase,
+    pub(crate) fact: FactId,
+    pub(crate) attempt: u32,
+    pub(crate) input: Input,
+    pub(crate) meta: BTreeMap<String, Value>,
+    pub(crate) context: Arc<RunContext>,
+}
+
+/// A piece of work as a record: enough to find it again in a run that was replayed elsewhere.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct RunnableRef {
+    /// The run.
+    pub run: String,
+    /// The piece of work.
+    pub runnable: RunnableId,
+    /// The node, by its name where it has one.
+    pub node: Option<String>,
+    /// The node, by what it is.
+    pub node_id: NodeId,
+    /// What woke it.
+    pub fact: FactId,
+    /// The attempt, counted from zero.
+    pub attempt: u32,
+}
+
+/// What a piece of work works on.
+#[derive(Clone, Debug)]
+pub(crate) enum Input {
+    Value(Value),
+    Values(Vec<Value>),
+    State { state: Value, input: Value },
+}
+
+/// A piece of work that was run.
+#[derive(Debug)]
+pub struct Executed {
+    pub(crate) run: RunId,
+    pub(crate) act: ActIx,
+    pub(crate) outcome: Outcome,
+    pub(crate) attempts: u32,
+}
+
+/// The right to end a piece of work that was handed out, apart from the work itself.
+#[derive(Clone, Debug)]
+pub struct Ticket {
+    pub(crate) run: RunId,
+    pub(crate) act: ActIx,
+    attempts: u32,
+}
+
+impl Ticket {
+    /// Ends the piece of work with a given outcome.
+    #[must_use]
+    pub fn executed(self, outcome: Outcome) -> Executed {
+        Executed { run: self.run, act: self.act, outcome, attempts: self.attempts }
+    }
+}
+
+/// What came of it.
+#[derive(Clone, Debug)]
+pub enum Outcome {
+    /// A value.
+    Completed(Value),
+    /// A list taken apart.
+    FannedOut(Vec<Value>),
+    /// Nothing: it failed.
+    Failed(Failure),
+    /// Nothing: it failed, and its policy lets that pass.
+    Skipped(Failure),
+}
+
+impl Executed {
+    /// Returns what came of it.
+    #[must_use]
+    pub const fn outcome(&self) -> &Outcome {
+        &self.outcome
+    }
+
+    /// Puts another outcome in place of what came of it, as a fallback does.
+    #[must_use]
+    pub fn with_outcome(self, outcome: Outcome) -> Self {
+        Self { outcome, ..self }
+    }
+}
+
+impl Runnable {
+    /// Returns the id: the same over attempts and restarts.
+    #[must_use]
+    pub fn id(&self) -> RunnableId {
+        let node = self.graph.node(self.node).id.to_bytes();
+        let phase: &[u8] = match self.phase {
+            Phase::Match => b"match",
+            Phase::Work => b"work",
+        };
+        RunnableId::hashed(&[self.run.as_str().as_bytes(), b"\0", &node, &self.fact.to_bytes(), phase])
+    }
+
+    /// Returns it as a record.
+    #[must_use]
+    pub fn to_ref(&self) -> RunnableRef {
+        let node = self.graph.node(self.node);
+        RunnableRef {
+            run: self.run.to_string(),
+            runnable: self.id(),
+            node: node.name.as_deref().map(str::to_owned),
+            node_id: node.id,
+            fact: self.fact,
+            attempt: self.attempt,
+        }
+    }
+
+    /// Returns what policies see of its node.
+    #[must_use]
+    pub fn node(&self) -> NodeInfo<'_> {
+        self.graph.node(self.node).info()
+    }
+
+    /// Tells whether its function is async; everything else is over when [`Runnable::execute`] returns.
+    #[must_use]
+    pub fn is_async(&self) -> bool {
+        match &self.graph.node(self.node).op {
+            Op::Step(work) | Op::Condition(work) | Op::Rule { reaction: work, .. } => work.is_async(),
+            Op::Join | Op::FanOut { .. } | Op::FanIn { .. } | Op::State(_) => false,
+        }
+    }
+
+    /// Returns what ends it if it does not come back.
+    #[must_use]
+    pub fn ticket(&self) -> Ticket {
+        Ticket { run: self.run.clone(), act: self.act, attempts: self.attempt + 1 }
+    }
+
+    /// Runs it to its end, waiting for it if it is async. A panic is a failure.
+    #[must_use]
+    pub fn execute(self) -> Executed {
+        let outcome = match self.start() {
+            Started::Over(outcome) => outcome,
+            Started::Later(later) => completed(wait_for(later)),
+        };
+        let outcome = self.after_hooks(outcome);
+        self.executed(outcome)
+    }
+
+    /// Runs it to its end. Async work is awaited; other work is done at the first poll.
+    pub async fn execute_async(self) -> Executed {
+        let outcome = match self.start() {
+            Started::Over(outcome) => outcome,
+            Started::Later(later) => completed(later.await),
+        };
+        let outcome = self.after_hooks(outcome);
+        self.executed(outcome)
+    }
+
+    /// Ends it with a given outcome instead of running it.
+    #[must_use]
+    pub fn executed(self, outcome: Outcome) -> Executed {
+        Executed { run: self.run, act: self.act, outcome, attempts: self.attempt + 1 }
+    }
+
+    fn start(&self) -> Started {
+        if let Some(failure) = self.before_hooks() {
+            return Started::Over(Outcome::Failed(failure));
+        }
+        if let (Phase::Match, Input::Value(value)) = (self.phase, &self.input) {
+            let check = match &self.graph.node(self.node).op {
+                Op::Rule { test, .. } => test.clone(),
+                Op::Condition(work) => Check::Inline(work.clone()),
+                _ => Check::All(Vec::new()),
+            };
+            let asked =
+                Asked { graph: Arc::clone(&self.graph), context: self.context_here(), value: value.clone() };
+            return Started::Later(Box::pin(async move { asked.is_true(check).await.map(Value::new) }));
+        }
+        match (&self.graph.node(self.node).op, &self.input) {
+            (Op::Step(work) | Op::Condition(work) | Op::Rule { reaction: work, .. }, Input::Value(value)) => {
+                match self.call(work, value) {
+                    Running::Done(result) => Started::Over(completed(result)),
+                    Running::Later(later) => Started::Later(later),
+                }
+            }
+            (Op::Join, Input::Values(values)) => {
+                Started::Over(Outcome::Completed(Value::several(values.clone())))
+            }
+            (Op::FanOut { work, .. }, Input::Value(list)) => {
+                Started::Over(match catch_unwind(AssertUnwindSafe(|| work.split(list))) {
+                    Ok(Ok(items)) => Outcome::FannedOut(items),
+                    Ok(Err(failure)) => Outcome::Failed(failure),
+                    Err(payload) => Outcome::Failed(panicked(payload.as_ref())),
+                })
+            }
+            (Op::FanIn { reducer, .. }, Input::Values(items)) => {
+                Started::Over(caught(|| (reducer.fold)(items)))
+            }
+            (Op::FanIn { reducer, .. }, Input::Value(list)) => {
+                Started::Over(caught(|| (reducer.fold)(&(reducer.split)(list)?)))
+            }
+            (Op::State(stateful), Input::State { state, input }) => {
+                Started::Over(caught(|| (stateful.next)(state, input)))
+            }
+            _ => Started::Over(Outcome::Failed(
+                Failure::new("the node does not take such an input").non_retryable(),
+            )),
+        }
+    }
+
+    fn call(&self, work: &Work, value: &Value) -> Running {
+        let context = if work.wants_context() { self.context_here() } else { Context::empty() };
+        work.start_on(&context, value)
+    }
+
+    fn context_here(&self) -> Context {
+        let node = self.graph.node(self.node);
+        Context::new(ContextParts {
+            node: node.name.clone(),
+            runnable: self.id(),
+            attempt: self.attempt,
+            meta: self.meta.clone(),
+            defaults: node.extras.defaults(),
+            ..ContextParts::of(&self.run, &self.context)
+        })
+    }
+}
+
+/// A condition that was handed out, with what it is asked about.
+struct Asked {
+    graph: Arc<Graph>,
+    context: Context,
+    value: Value,
+}
+
+impl Asked {
+    /// Evaluates a test, each part only if it matters. The depth is that of the expression, which a person
+    /// wrote.
+    fn is_true(&self, check: Check) -> Pin<Box<dyn Future<Output = Result<bool, Failure>> + Send + '_>> {
+        Box::pin(async move {
+            match check {
+                Check::Named(node) => match &self.graph.node(node).op {
+                    Op::Condition(work) => self.ask(work).await,
+                    _ => Ok(false),
+                },
+                Check::Inline(work) => self.ask(&work).await,
+                Check::Not(check) => self.is_true(*check).await.map(|answer| !answer),
+                Check::All(checks) => {
+                    for check in checks {
+                        if !self.is_true(check).await? {
+                            return Ok(false);
+                        }
+                    }
+                    Ok(true)
+                }
+                Check::Any(checks) => {
+                    for check in checks {
+                        if self.is_true(check).await? {
+                            return Ok(true);
+                        }
+                    }
+                    Ok(false)
+                }
+            }
+        })
+    }
+
+    async fn ask(&self, work: &Work) -> Result<bool, Failure> {
+        verdict(match work.start_on(&self.context, &self.value) {
+            Running::Done(result) => result,
+            Running::Later(later) => later.await,
+        })
+    }
+}
+
+impl Runnable {
+    fn before_hooks(&self) -> Option<Failure> {
+        let hooks = &self.graph.node(self.node).extras.before;
+        if hooks.is_empty() {
+            return None;
+        }
+        let input = self.input.whole();
+        let call = || hooks.iter().try_for_each(|hook| hook(&self.node(), &input));
+        match catch_unwind(AssertUnwindSafe(call)) {
+            Ok(result) => result.err(),
+            Err(payload) => Some(panicked(payload.as_ref())),
+        }
+    }
+
+    fn after_hooks(&self, outcome: Outcome) -> Outcome {
+        let hooks = &self.graph.node(self.node).extras.after;
+        let Outcome::Completed(output) = &outcome else { return outcome };
+        if hooks.is_empty() {
+            return outcome;
+        }
+        let input = self.input.whole();
+        let call = || hooks.iter().try_for_each(|hook| hook(&self.node(), &input, output));
+        match catch_unwind(AssertUnwindSafe(call)) {
+            Ok(Ok(())) => outcome,
+            Ok(Err(failure)) => Outcome::Failed(failure),
+            Err(payload) => Outcome::Failed(panicked(payload.as_ref())),
+        }
+    }
+}
+
+impl Input {
+    /// Returns the input as one value.
+    fn whole(&self) -> Value {
+        match self {
+            Self::Value(value) | Self::State { input: value, .. } => value.clone(),
+            Self::Values(values) => Value::several(values.clone()),
+        }
+    }
+}
+
+impl fmt::Debug for Runnable {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Runnable")
+            .field("run", &self.run)
+            .field("node", &self.node().name)
+            .finish_non_exhaustive()
+    }
+}
+
+enum Started {
+    Over(Outcome),
+    Later(Pin<Box<dyn Future<Output = Result<Value, Failure>> + Send>>),
+}
+
+fn completed(result: Result<Value, Failure>) -> Outcome {
+    match result {
+        Ok(value) => Outcome::Completed(value),
+        Err(failure) => Outcome::Failed(failure),
+    }
+}
+
+fn caught(work: impl FnOnce() -> Result<Value, Failure>) -> Outcome {
+    match catch_unwind(AssertUnwindSafe(work)) {
+        Ok(result) => completed(result),
+        Err(payload) => Outcome::Failed(panicked(payload.as_ref())),
+    }
+}
+
+/// Waits for a future with nothing but the standard library: it sleeps until it is woken.
+pub(crate) fn wait_for<T>(future: impl Future<Output = T>) -> T {
+    #[derive(Default)]
+    struct Bell {
+        rung: Mutex<bool>,
+        changed: Condvar,
+    }
+    impl Wake for Bell {
+        fn wake(self: Arc<Self>) {
+            *self.rung.lock().unwrap_or_else(PoisonError::into_inner) = true;
+            self.changed.notify_one();
+        }
+    }
+    let bell = Arc::new(Bell::default());
+    let waker = Waker::from(Arc::clone(&bell));
+    let mut task = std::task::Context::from_waker(&waker);
+    let mut future = pin!(future);
+    loop {
+        if let Poll::Ready(value) = future.as_mut().poll(&mut task) {
+            return value;
+        }
+        let mut rung = bell.rung.lock().unwrap_or_else(PoisonError::into_inner);
+        while !*rung {
+            rung = bell.changed.wait(rung).unwrap_or_else(PoisonError::into_inner);
+        }
+        *rung = false;
+    }
+}

@@ -1,0 +1,242 @@
+//! What did a fact wake? Facts go to the nodes after their producer; absences go there too, so that whatever
+//! waits for every lineage learns that it need not.
+
+use crate::event::{Absence, ActIx, Event, FactIx, LineageIx, Phase};
+use crate::fact::{Payload, Value};
+use crate::run::{FanRow, Run, index};
+use crate::workflow::{Edge, NodeIx, Op};
+
+impl Run {
+    /// Takes an input and finds what it wakes. Conditions that it wakes are looked at.
+    ///
+    /// Returns the events.
+    pub fn plan<T: Payload>(&mut self, input: T) -> &[Event] {
+        self.plan_value(Value::new(input))
+    }
+
+    /// Takes an input that is a value already.
+    pub fn plan_value(&mut self, input: Value) -> &[Event] {
+        self.events.clear();
+        let (fact, lineage) = (self.next_fact(), index(self.lineages.len()));
+        self.emit(Event::FactProduced { fact, node: None, parent: None, lineage, value: input });
+        let graph = std::sync::Arc::clone(&self.graph);
+        for edge in &graph.roots {
+            self.deliver(*edge, fact, lineage);
+        }
+        self.look_at_conditions();
+        &self.events
+    }
+
+    /// Brings a fact to what comes after a node.
+    pub(crate) fn spread(&mut self, node: NodeIx, fact: FactIx, lineage: LineageIx) {
+        for index in 0..self.graph.node(node).children.len() {
+            let edge = self.graph.node(node).children[index];
+            self.deliver(edge, fact, lineage);
+        }
+    }
+
+    fn deliver(&mut self, edge: Edge, fact: FactIx, lineage: LineageIx) {
+        let node = edge.to;
+        match &self.graph.node(node).op {
+            Op::Step(_) | Op::FanOut { .. } | Op::FanIn { fan_out: None, .. } => {
+                self.activate(node, fact, lineage, Phase::Work);
+            }
+            Op::Condition(_) | Op::Rule { .. } => self.activate(node, fact, lineage, Phase::Match),
+            Op::Join => {
+                self.emit(Event::JoinFactReceived { node, slot: edge.slot, lineage, part: Ok(fact) });
+                self.complete_join(node, lineage);
+            }
+            Op::FanIn { fan_out: Some(_), .. } => {
+                self.emit(Event::FanInReceived { node, lineage, item: Ok(fact) });
+                self.complete_fold(node, lineage);
+            }
+            Op::State(_) => {
+                self.emit(Event::StateQueued { node, lineage, input: Ok(fact) });
+                self.advance_state(node);
+            }
+        }
+    }
+
+    pub(crate) fn activate(&mut self, node: NodeIx, fact: FactIx, lineage: LineageIx, phase: Phase) {
+        let act: ActIx = index(self.acts.len());
+        self.emit(Event::RunnableActivated { act, node, fact, lineage, phase });
+    }
+
+    /// Says that nothing will come from a node in a lineage, to everything that has to know.
+    pub(crate) fn settle(&mut self, node: NodeIx, lineage: LineageIx, why: Absence) {
+        let graph = std::sync::Arc::clone(&self.graph);
+        let mut told = vec![(node, lineage, why)];
+        while let Some((node, lineage, why)) = told.pop() {
+            let row = graph.node(node);
+            // Nobody waits for what comes after a condition that was not true, unless something joins.
+            if !why.is_failure() && !row.awaited && why == Absence::Unsatisfied {
+                continue;
+            }
+            self.emit(Event::NodeSettled { node, lineage, why });
+            let why = why.downstream();
+            for edge in row.children.iter().rev() {
+                self.tell_absence(*edge, lineage, why, &mut told);
+            }
+        }
+    }
+
+    fn tell_absence(
+        &mut self,
+        edge: Edge,
+        lineage: LineageIx,
+        why: Absence,
+        told: &mut Vec<(NodeIx, LineageIx, Absence)>,
+    ) {
+        let node = edge.to;
+        let graph = std::sync::Arc::clone(&self.graph);
+        match &graph.node(node).op {
+            Op::Step(_) | Op::Condition(_) | Op::Rule { .. } | Op::FanIn { fan_out: None, .. } => {
+                told.push((node, lineage, why));
+            }
+            Op::FanOut { fan_ins, .. } => {
+                self.emit(Event::FannedOut { node, lineage, fact: None, count: 0 });
+                told.extend(fan_ins.iter().map(|fan_in| (*fan_in, lineage, why)));
+                self.advance_states_inside(node);
+            }
+            Op::Join => {
+                self.emit(Event::JoinFactReceived { node, slot: edge.slot, lineage, part: Err(why) });
+                let row = self.joins.get(&(node, lineage)).filter(|row| row.left == 0);
+                told.extend(row.map(|row| (node, lineage, why.graver(row.missed))));
+            }
+            Op::FanIn { fan_out: Some(_), .. } => {
+                self.emit(Event::FanInReceived { node, lineage, item: Err(why) });
+                self.complete_fold(node, lineage);
+            }
+            Op::State(_) => {
+                self.emit(Event::StateQueued { node, lineage, input: Err(why) });
+                told.push((node, lineage, why));
+                self.advance_state(node);
+            }
+        }
+    }
+
+    fn complete_join(&mut self, node: NodeIx, lineage: LineageIx) {
+        let Some(row) = self.joins.get(&(node, lineage)) else { return };
+        if row.left > 0 {
+            return;
+        }
+        match (row.missed, row.parts.first()) {
+            (None, Some(Some(first))) => self.activate(node, *first, lineage, Phase::Work),
+            (missed, _) => self.settle(node, lineage, missed.unwrap_or(Absence::Unsatisfied)),
+        }
+    }
+
+    /// Wakes a reduce that has seen every item, or says that it has no result.
+    fn complete_fold(&mut self, node: NodeIx, item: LineageIx) {
+        let list = self.lineages[item as usize].parent.unwrap_or(item);
+        self.complete_fold_of(node, list);
+    }
+
+    pub(crate) fn complete_fold_of(&mut self, node: NodeIx, list: LineageIx) {
+        let Some(row) = self.folds.get(&(node, list)) else { return };
+        if row.left > 0 {
+            return;
+        }
+        let (fact, failed) = (row.fact, row.failed);
+        if failed {
+            self.settle(node, list, Absence::UpstreamFailed);
+        } else {
+            self.activate(node, fact, list, Phase::Work);
+        }
+    }
+
+    /// Gives the next lineage its turn at a state, in the order of inputs and items, whatever came first.
+    pub(crate) fn advance_state(&mut self, node: NodeIx) {
+        loop {
+            let Some(row) = self.states.get(&node) else { return };
+            if row.busy {
+                return;
+            }
+            let from = self.next_input.get(&node).copied().unwrap_or(0);
+            let (turn, looked_at) = self.next_turn(node, row.last, from);
+            self.next_input.insert(node, looked_at);
+            let Turn::Now(lineage) = turn else { return };
+            let Some(waiting) = self.states.get(&node).and_then(|row| row.waiting.get(&lineage).copied())
+            else {
+                return;
+            };
+            match waiting {
+                Some(fact) => return self.activate(node, fact, lineage, Phase::Work),
+                None => self.emit(Event::StateAdvanced { node, lineage }),
+            }
+        }
+    }
+
+    pub(crate) fn advance_states_inside(&mut self, fan_out: NodeIx) {
+        let inside: Vec<NodeIx> = self
+            .states
+            .keys()
+            .copied()
+            .filter(|state| self.graph.node(*state).scope.contains(&fan_out))
+            .collect();
+        for state in inside {
+            self.advance_state(state);
+        }
+    }
+
+    /// Returns whose turn it is, and the input up to which everything is over. Inputs before `from` were found to
+    /// be over before; without that, many empty lists would cost their square.
+    fn next_turn(&self, node: NodeIx, last: Option<LineageIx>, from: u32) -> (Turn, u32) {
+        let scope = &self.graph.node(node).scope;
+        let Some(last) = last else { return self.first_of_inputs(scope, from) };
+        let input = self.lineages[last as usize].input;
+        let mut lineage = last;
+        for level in (0..scope.len()).rev() {
+            let row = self.lineages[lineage as usize];
+            let Some(parent) = row.parent else { break };
+            if let Some(fan) = self.fans.get(&(scope[level], parent)) {
+                match self.first_of_items(scope, level, *fan, row.index + 1) {
+                    Turn::None => {}
+                    turn => return (turn, input),
+                }
+            }
+            lineage = parent;
+        }
+        self.first_of_inputs(scope, from.max(input + 1))
+    }
+
+    fn first_of_inputs(&self, scope: &[NodeIx], from: u32) -> (Turn, u32) {
+        for (input, lineage) in (from..).zip(self.inputs.iter().skip(from as usize)) {
+            match self.first_in(scope, 0, *lineage) {
+                Turn::None => {}
+                turn => return (turn, input),
+            }
+        }
+        (Turn::NotYet, from.max(index(self.inputs.len())))
+    }
+
+    /// Finds the first lineage below one. The depth is that of the nesting of maps, not of data.
+    fn first_in(&self, scope: &[NodeIx], level: usize, lineage: LineageIx) -> Turn {
+        match scope.get(level) {
+            None => Turn::Now(lineage),
+            Some(fan_out) => match self.fans.get(&(*fan_out, lineage)) {
+                None => Turn::NotYet,
+                Some(fan) => self.first_of_items(scope, level, *fan, 0),
+            },
+        }
+    }
+
+    fn first_of_items(&self, scope: &[NodeIx], level: usize, fan: FanRow, from: u32) -> Turn {
+        for index in from..fan.count {
+            match self.first_in(scope, level + 1, fan.first + index) {
+                Turn::None => {}
+                turn => return turn,
+            }
+        }
+        Turn::None
+    }
+}
+
+/// Whose turn it is at a state.
+enum Turn {
+    Now(LineageIx),
+    /// Nobody can say yet.
+    NotYet,
+    /// Nobody here.
+    None,
+}

@@ -1,0 +1,259 @@
+//! What is to be run now? Conditions are looked at where they stand; work is handed out as pieces that need
+//! nothing of the run any more.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use crate::event::{Absence, ActIx, Event, FactIx, Phase};
+use crate::execute::{Input, Runnable, RunnableRef, Ticket};
+use crate::fact::{RunnableId, Value};
+use crate::policy::Failure;
+use crate::run::{ActRow, Run, Status};
+use crate::work::{Context, ContextParts, Running, Work};
+use crate::workflow::{Check, Meta, NodeIx, Op};
+
+impl Run {
+    /// Hands out everything that can run now, each piece once.
+    ///
+    /// A piece is handed out again only after [`Run::release`].
+    pub fn prepare(&mut self) -> Vec<Runnable> {
+        self.events.clear();
+        self.look_at_conditions();
+        let mut runnables = Vec::with_capacity(self.ready.len());
+        while let Some(act) = self.ready.front().copied() {
+            self.emit(Event::RunnableDispatched { act, attempt: 0 });
+            runnables.push(self.runnable(act));
+        }
+        runnables
+    }
+
+    /// Returns what can run now without handing it out: the node's name and the id of the piece of work.
+    pub fn next_runnables(&mut self) -> Vec<(Option<&str>, RunnableId)> {
+        self.events.clear();
+        self.look_at_conditions();
+        let row = |act: &ActIx| {
+            let node = self.graph.node(self.acts[*act as usize].node);
+            (node.name.as_deref(), self.runnable_id(*act))
+        };
+        self.ready.iter().map(row).collect()
+    }
+
+    /// Returns what was handed out and has not come back.
+    #[must_use]
+    pub fn pending_runnables(&self) -> Vec<RunnableId> {
+        let acts = (0..).zip(&self.acts);
+        acts.filter(|(_, row)| row.status == Status::Dispatched)
+            .map(|(act, _)| self.runnable_id(act))
+            .collect()
+    }
+
+    /// Offers a piece of work again that was handed out, as after a crash of whoever had it. An unknown id
+    /// changes nothing.
+    pub fn release(&mut self, id: RunnableId) -> &[Event] {
+        self.events.clear();
+        let acts = (0..).zip(&self.acts);
+        let dispatched = acts.filter(|(_, row)| row.status == Status::Dispatched).map(|(act, _)| act);
+        if let Some(act) = dispatched.into_iter().find(|act| self.runnable_id(*act) == id) {
+            self.emit(Event::RunnableReleased { act });
+        }
+        &self.events
+    }
+
+    /// Makes a piece of work again that was handed out, from its record; `None` if it is not out in this run.
+    #[must_use]
+    pub fn prepare_again(&self, record: &RunnableRef) -> Option<Runnable> {
+        if record.run != self.id.as_str() {
+            return None;
+        }
+        let node = *self.graph.by_id.get(&record.node_id)?;
+        let is_it = |act: ActIx, row: &ActRow| {
+            row.status == Status::Dispatched
+                && row.node == node
+                && self.facts[row.fact as usize].id == record.fact
+                && self.runnable_id(act) == record.runnable
+        };
+        let (act, _) = (0..).zip(&self.acts).find(|(act, row)| is_it(*act, row))?;
+        Some(Runnable { attempt: record.attempt, ..self.runnable(act) })
+    }
+
+    /// Offers a piece of work again whose ticket somebody has. One that is over changes nothing.
+    pub fn give_back(&mut self, ticket: &Ticket) -> &[Event] {
+        self.events.clear();
+        let is_out = self.acts.get(ticket.act as usize).is_some_and(|row| row.status == Status::Dispatched);
+        if is_out && ticket.run == self.id {
+            self.emit(Event::RunnableReleased { act: ticket.act });
+        }
+        &self.events
+    }
+
+    /// Looks at every condition that a fact woke, once per fact and condition.
+    pub(crate) fn look_at_conditions(&mut self) {
+        let mut known: BTreeMap<(NodeIx, FactIx), Result<bool, Failure>> = BTreeMap::new();
+        let graph = Arc::clone(&self.graph);
+        while let Some(act) = self.matches.front().copied() {
+            let row = self.acts[act as usize];
+            let value = self.facts[row.fact as usize].value.clone();
+            let mut look = |node: NodeIx, work: &Work| {
+                known.entry((node, row.fact)).or_insert_with(|| self.is_true(node, work, &value)).clone()
+            };
+            let verdict = match &graph.node(row.node).op {
+                Op::Condition(work) => look(row.node, work),
+                Op::Rule { test, .. } => {
+                    let inline = |work: &Work| self.is_true(row.node, work, &value);
+                    let mut named = |node: NodeIx| match &graph.node(node).op {
+                        Op::Condition(work) => look(node, work),
+                        _ => Ok(false),
+                    };
+                    evaluate(test, &inline, &mut named)
+                }
+                Op::Step(_) | Op::Join | Op::FanOut { .. } | Op::FanIn { .. } | Op::State(_) => Ok(true),
+            };
+            self.conclude(act, verdict, 1);
+        }
+    }
+
+    pub(crate) fn conclude(&mut self, act: ActIx, verdict: Result<bool, Failure>, attempts: u32) {
+        let row = self.acts[act as usize];
+        let is_rule = matches!(self.graph.node(row.node).op, Op::Rule { .. });
+        match verdict {
+            Ok(true) => {
+                self.emit(Event::ConditionSatisfied { node: row.node, fact: row.fact });
+                self.emit(Event::ActivationConsumed { act });
+                if is_rule {
+                    self.activate(row.node, row.fact, row.lineage, Phase::Work);
+                } else {
+                    self.spread(row.node, row.fact, row.lineage);
+                }
+            }
+            Ok(false) => {
+                self.emit(Event::ActivationConsumed { act });
+                self.settle(row.node, row.lineage, Absence::Unsatisfied);
+            }
+            Err(failure) => {
+                self.emit(Event::RunnableFailed { act, failure: Box::new(failure), attempts });
+                self.emit(Event::ActivationConsumed { act });
+                self.settle(row.node, row.lineage, Absence::Failed);
+            }
+        }
+    }
+
+    /// Asks a function about a value.
+    fn is_true(&self, node: NodeIx, work: &Work, value: &Value) -> Result<bool, Failure> {
+        let context = if work.wants_context() { self.plain_context(node) } else { Context::empty() };
+        let result = match work.start_on(&context, value) {
+            Running::Done(result) => result,
+            Running::Later(later) => crate::execute::wait_for(later),
+        };
+        verdict(result)
+    }
+
+    pub(crate) fn runnable(&self, act: ActIx) -> Runnable {
+        let row = self.acts[act as usize];
+        let value = |fact: FactIx| self.facts[fact as usize].value.clone();
+        let input = match &self.graph.node(row.node).op {
+            Op::Join => {
+                let parts = self.joins.get(&(row.node, row.lineage)).map_or(&[][..], |join| &join.parts);
+                Input::Values(parts.iter().flatten().map(|fact| value(*fact)).collect())
+            }
+            Op::FanIn { fan_out: Some(_), .. } => {
+                let items = self.folds.get(&(row.node, row.lineage)).map_or(&[][..], |fold| &fold.items);
+                Input::Values(items.iter().flatten().map(|fact| value(*fact)).collect())
+            }
+            Op::State(stateful) => {
+                let state = self.states.get(&row.node).and_then(|state| state.fact);
+                let state = state.map_or_else(|| stateful.initial.clone(), value);
+                Input::State { state, input: value(row.fact) }
+            }
+            Op::Step(_) | Op::Condition(_) | Op::Rule { .. } | Op::FanOut { .. } | Op::FanIn { .. } => {
+                Input::Value(value(row.fact))
+            }
+        };
+        Runnable {
+            graph: Arc::clone(&self.graph),
+            run: self.id.clone(),
+            act,
+            node: row.node,
+            phase: row.phase,
+            fact: self.facts[row.fact as usize].id,
+            attempt: 0,
+            input,
+            meta: self.meta_of(row.node),
+            context: Arc::clone(&self.context),
+        }
+    }
+
+    /// Returns the values of other components that a node reads, as they are now.
+    fn meta_of(&self, node: NodeIx) -> BTreeMap<String, Value> {
+        let reads = &self.graph.node(node).extras.reads;
+        reads.iter().filter_map(|meta| Some((meta.to_string(), self.meta(meta)?))).collect()
+    }
+
+    /// Returns a value of a component as it is now; `None` if there is none. What components produced is kept
+    /// for those that some component reads.
+    #[must_use]
+    pub fn meta(&self, meta: &Meta) -> Option<Value> {
+        let node = *self.graph.by_name.get(meta.component())?;
+        let facts = self.read.get(&node).map_or(&[][..], Vec::as_slice);
+        let value = |fact: FactIx| self.facts[fact as usize].value.clone();
+        match meta {
+            Meta::StateOf(_) => match &self.graph.node(node).op {
+                Op::State(stateful) => {
+                    let state = self.states.get(&node).and_then(|row| row.fact);
+                    Some(state.map_or_else(|| stateful.initial.clone(), value))
+                }
+                _ => facts.last().map(|fact| value(*fact)),
+            },
+            Meta::LatestValueOf(_) => facts.last().map(|fact| value(*fact)),
+            Meta::AllValuesOf(_) => Some(Value::several(facts.iter().map(|fact| value(*fact)).collect())),
+            Meta::FactCount(_) => Some(Value::new(facts.len())),
+            Meta::StepRan(_) => Some(Value::new(!facts.is_empty())),
+        }
+    }
+
+    fn plain_context(&self, node: NodeIx) -> Context {
+        Context::new(ContextParts {
+            node: self.graph.node(node).name.clone(),
+            meta: self.meta_of(node),
+            defaults: self.graph.node(node).extras.defaults(),
+            ..ContextParts::of(&self.id, &self.context)
+        })
+    }
+}
+
+/// Reads the answer of a condition. A value that is not of its type is not what the condition is about.
+pub(crate) fn verdict(answer: Result<Value, Failure>) -> Result<bool, Failure> {
+    match answer {
+        Ok(answer) => answer.get::<bool>().map_err(|error| Failure::of(&error).non_retryable()),
+        Err(failure) if failure.code == Some("type".into()) => Ok(false),
+        Err(failure) => Err(failure),
+    }
+}
+
+/// Evaluates a test, each part only if it matters. The depth is that of the expression, which a person wrote.
+fn evaluate(
+    check: &Check,
+    inline: &impl Fn(&Work) -> Result<bool, Failure>,
+    named: &mut impl FnMut(NodeIx) -> Result<bool, Failure>,
+) -> Result<bool, Failure> {
+    match check {
+        Check::Named(node) => named(*node),
+        Check::Inline(work) => inline(work),
+        Check::Not(check) => evaluate(check, inline, named).map(|answer| !answer),
+        Check::All(checks) => {
+            for check in checks {
+                if !evaluate(check, inline, named)? {
+                    return Ok(false);
+                }
+            }
+            Ok(true)
+        }
+        Check::Any(checks) => {
+            for check in checks {
+                if evaluate(check, inline, named)? {
+                    return Ok(true);
+                }
+            }
+            Ok(false)
+        }
+    }
+}

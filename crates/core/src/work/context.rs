@@ -1,0 +1,218 @@
+//! What work may know about itself and say to whoever runs it.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::sync::{Arc, LazyLock};
+
+use super::cancel::Cancellation;
+use super::handler::{IntoWork, Work};
+use crate::fact::{Payload, RunId, RunnableId, Value};
+use crate::policy::Overrides;
+use crate::workflow::Meta;
+
+/// The optional first argument of work: where and why it runs.
+///
+/// Cheap to clone. In memory, with no runner there, nobody cancels, and heartbeats and compensations have no
+/// effect.
+#[derive(Clone)]
+pub struct Context(Arc<ContextParts>);
+
+/// What a context is made of. Whoever runs work puts it together.
+pub struct ContextParts {
+    /// The run.
+    pub run: RunId,
+    /// The node, if it has a name.
+    pub node: Option<Arc<str>>,
+    /// The piece of work: the same over attempts and restarts, so it is the key of idempotency.
+    pub runnable: RunnableId,
+    /// The attempt, counted from zero.
+    pub attempt: u32,
+    /// Values of other nodes that this one asked for, by their expression.
+    pub meta: BTreeMap<String, Value>,
+    /// Values from outside that never reach a log, with this node's own over the global ones.
+    pub run_context: Arc<RunContext>,
+    /// What is used of the outside where nobody gives it.
+    pub defaults: BTreeMap<String, serde_json::Value>,
+    /// What a fallback overrides.
+    pub overrides: Overrides,
+    /// The word to stop.
+    pub cancellation: Cancellation,
+    /// Who listens.
+    pub signals: Arc<dyn Signals>,
+}
+
+impl ContextParts {
+    /// Returns the parts of the plainest context: the first attempt of something, with nobody listening.
+    #[must_use]
+    pub fn of(run: &RunId, run_context: &Arc<RunContext>) -> Self {
+        Self {
+            run: run.clone(),
+            node: None,
+            runnable: RunnableId::default(),
+            attempt: 0,
+            meta: BTreeMap::new(),
+            run_context: Arc::clone(run_context),
+            defaults: BTreeMap::new(),
+            overrides: Overrides::new(),
+            cancellation: Cancellation::default(),
+            signals: Arc::new(Silence),
+        }
+    }
+}
+
+/// Who listens to running work.
+pub trait Signals: Send + Sync {
+    /// The work is alive.
+    fn heartbeat(&self) {}
+
+    /// The work did something that this would undo.
+    fn register_compensation(&self, _name: &str, _undo: Work) {}
+}
+
+/// Nobody listens.
+struct Silence;
+
+impl Signals for Silence {}
+
+impl Context {
+    /// Puts a context together.
+    #[must_use]
+    pub fn new(parts: ContextParts) -> Self {
+        Self(Arc::new(parts))
+    }
+
+    /// Returns the context of work that is run by itself, as in a test.
+    #[must_use]
+    pub fn empty() -> Self {
+        static EMPTY: LazyLock<Context> =
+            LazyLock::new(|| Context::new(ContextParts::of(&RunId::new(""), &Arc::default())));
+        EMPTY.clone()
+    }
+
+    /// Returns the run.
+    #[must_use]
+    pub fn run_id(&self) -> &RunId {
+        &self.0.run
+    }
+
+    /// Returns the name of the node.
+    #[must_use]
+    pub fn node(&self) -> Option<&str> {
+        self.0.node.as_deref()
+    }
+
+    /// Returns the id of this piece of work, the same over attempts and restarts: the key of idempotency.
+    #[must_use]
+    pub fn runnable_id(&self) -> RunnableId {
+        self.0.runnable
+    }
+
+    /// Returns the attempt, counted from zero.
+    #[must_use]
+    pub fn attempt(&self) -> u32 {
+        self.0.attempt
+    }
+
+    /// Returns a value from outside: this node's own, else the global one, else its default.
+    #[must_use]
+    pub fn value(&self, key: &str) -> Option<&serde_json::Value> {
+        self.0.run_context.get(self.node(), key).or_else(|| self.0.defaults.get(key))
+    }
+
+    /// Returns what a fallback overrides.
+    #[must_use]
+    pub fn overridden(&self, key: &str) -> Option<&serde_json::Value> {
+        self.0.overrides.get(key)
+    }
+
+    /// Returns a value of another component that this one reads; `None` if there is none, or none of that
+    /// type.
+    #[must_use]
+    pub fn meta<T: Payload>(&self, meta: &Meta) -> Option<T> {
+        self.0.meta.get(&meta.to_string()).and_then(|value| value.get().ok())
+    }
+
+    /// Returns the state of a component that this one reads.
+    #[must_use]
+    pub fn state_of<T: Payload>(&self, component: &str) -> Option<T> {
+        self.meta(&Meta::StateOf(component.to_owned()))
+    }
+
+    /// Returns the word to stop.
+    #[must_use]
+    pub fn cancellation(&self) -> &Cancellation {
+        &self.0.cancellation
+    }
+
+    /// Says that the work is alive.
+    pub fn heartbeat(&self) {
+        self.0.signals.heartbeat();
+    }
+
+    /// Says how to undo what the work did so far.
+    pub fn register_compensation<M>(&self, name: &str, undo: impl IntoWork<M>) {
+        self.0.signals.register_compensation(name, undo.into_work());
+    }
+}
+
+impl fmt::Debug for Context {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Context")
+            .field("run", &self.0.run)
+            .field("node", &self.0.node)
+            .field("attempt", &self.0.attempt)
+            .finish_non_exhaustive()
+    }
+}
+
+/// Values from outside for one run: secrets and configuration, in a global scope and one per component.
+///
+/// They never reach facts, events or hashes, and are not shown when somebody prints them.
+#[derive(Clone, Default)]
+pub struct RunContext {
+    global: BTreeMap<String, serde_json::Value>,
+    scoped: BTreeMap<String, BTreeMap<String, serde_json::Value>>,
+}
+
+impl RunContext {
+    /// Returns a context with nothing in it.
+    #[must_use]
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Gives every component a value.
+    #[must_use]
+    pub fn global(mut self, key: impl Into<String>, value: impl Into<serde_json::Value>) -> Self {
+        self.global.insert(key.into(), value.into());
+        self
+    }
+
+    /// Gives one component a value, over the global one.
+    #[must_use]
+    pub fn scoped(
+        mut self,
+        component: impl Into<String>,
+        key: impl Into<String>,
+        value: impl Into<serde_json::Value>,
+    ) -> Self {
+        self.scoped.entry(component.into()).or_default().insert(key.into(), value.into());
+        self
+    }
+
+    /// Returns what a component sees under a key.
+    #[must_use]
+    pub fn get(&self, component: Option<&str>, key: &str) -> Option<&serde_json::Value> {
+        let own = component.and_then(|name| self.scoped.get(name)).and_then(|scope| scope.get(key));
+        own.or_else(|| self.global.get(key))
+    }
+}
+
+impl fmt::Debug for RunContext {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("RunContext")
+            .field("global", &self.global.keys().collect::<Vec<_>>())
+            .field("scoped", &self.scoped.keys().collect::<Vec<_>>())
+            .finish()
+    }
+}

@@ -1,0 +1,16 @@
+//! Work: ordinary functions and closures, sync or async, as values that a workflow can hold and anyone can
+//! run.
+
+mod cancel;
+mod context;
+mod handler;
+mod outcome;
+mod types;
+
+pub use cancel::Cancellation;
+pub use context::{Context, ContextParts, RunContext, Signals};
+pub(crate) use handler::split_list;
+pub use handler::{IntoWork, Running, Work};
+pub(crate) use outcome::panicked;
+pub use outcome::{Fallible, IntoOutcome, Plain};
+pub use types::PortType;

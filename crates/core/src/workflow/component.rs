@@ -1,0 +1,152 @@
+//! Components: what people put into a workflow, each with its name, what it comes after, and its function.
+
+use super::extras::Extras;
+use super::parents::IntoParents;
+use super::rule::{IntoFold, Reducer, Stateful, Test, rule};
+use crate::fact::Payload;
+use crate::policy::Kind;
+use crate::work::{IntoWork, PortType, Work};
+
+/// One component, to be added to a workflow.
+#[derive(Clone, Debug)]
+pub struct Component {
+    pub(crate) name: String,
+    pub(crate) after: Vec<String>,
+    pub(crate) tags: Vec<String>,
+    pub(crate) version: u32,
+    pub(crate) body: Body,
+    pub(crate) extras: Extras,
+    /// Components that belong to this one and come right after it.
+    pub(crate) attached: Vec<Self>,
+}
+
+/// What a component does.
+#[derive(Clone, Debug)]
+pub(crate) enum Body {
+    Step(Work),
+    Condition(Work),
+    Rule { test: Option<Test>, reaction: Option<Work> },
+    Map(Work),
+    Reduce { reducer: Reducer, takes: PortType, gives: PortType },
+    Accumulator { stateful: Stateful, takes: PortType, gives: PortType, kind: Kind },
+}
+
+/// Ordinary work: a function of what it comes after.
+///
+/// With several parents, the function takes as many arguments, in their order, or one list or tuple.
+pub fn step<M>(name: impl Into<String>, work: impl IntoWork<M>) -> Component {
+    Component::new(name, Body::Step(work.into_work()))
+}
+
+/// A question about a fact, evaluated once per fact: a gate for what comes after it, and a name for rules.
+pub fn condition<M>(name: impl Into<String>, test: impl IntoWork<M>) -> Component {
+    Component::new(name, Body::Condition(test.into_work()))
+}
+
+/// Runs a function for each item of a list. What comes after it runs for each item too, until a reduce.
+pub fn map<M>(name: impl Into<String>, work: impl IntoWork<M>) -> Component {
+    Component::new(name, Body::Map(work.into_work()))
+}
+
+/// Folds the items of the map it comes after, in their order, or of a list where there is no map.
+pub fn reduce<A, I, R, M, F>(name: impl Into<String>, initial: A, reducer: F) -> Component
+where
+    A: Payload,
+    I: Payload,
+    R: IntoFold<A, M>,
+    F: Fn(A, I) -> R + Send + Sync + 'static,
+{
+    let reducer = Reducer::new::<A, I, R, M, F>(initial, reducer);
+    Component::new(name, Body::Reduce { reducer, takes: PortType::of::<I>(), gives: PortType::of::<A>() })
+}
+
+/// Keeps a state over facts: a function of the state and the fact gives the next state.
+pub fn accumulator<S, I, F>(name: impl Into<String>, initial: S, next: F) -> Component
+where
+    S: Payload,
+    I: Payload,
+    F: Fn(S, I) -> S + Send + Sync + 'static,
+{
+    stateful(
+        name,
+        Stateful::new::<S, I, F>(initial, next),
+        PortType::of::<I>(),
+        PortType::of::<S>(),
+        Kind::Accumulator,
+    )
+}
+
+/// Keeps a state over facts and reacts to it; see [`Component::reactor`].
+pub fn state_machine<S, I, F>(name: impl Into<String>, initial: S, next: F) -> Component
+where
+    S: Payload,
+    I: Payload,
+    F: Fn(S, I) -> S + Send + Sync + 'static,
+{
+    let body = Stateful::new::<S, I, F>(initial, next);
+    stateful(name, body, PortType::of::<I>(), PortType::of::<S>(), Kind::StateMachine)
+}
+
+fn stateful(
+    name: impl Into<String>,
+    stateful: Stateful,
+    takes: PortType,
+    gives: PortType,
+    kind: Kind,
+) -> Component {
+    Component::new(name, Body::Accumulator { stateful, takes, gives, kind })
+}
+
+impl Component {
+    pub(crate) fn new(name: impl Into<String>, body: Body) -> Self {
+        Self {
+            name: name.into(),
+            after: Vec::new(),
+            tags: Vec::new(),
+            version: 1,
+            body,
+            extras: Extras::default(),
+            attached: Vec::new(),
+        }
+    }
+
+    /// What it comes after: one name, or several in order. Without it, the component takes the input.
+    #[must_use]
+    pub fn after(mut self, parents: impl IntoParents) -> Self {
+        self.after = parents.into_parents();
+        self
+    }
+
+    /// Puts a tag on it, for policies to match.
+    #[must_use]
+    pub fn tag(mut self, tag: impl Into<String>) -> Self {
+        self.tags.push(tag.into());
+        self
+    }
+
+    /// Says that its function is not what it was before, so that stored runs notice.
+    #[must_use]
+    pub const fn version(mut self, version: u32) -> Self {
+        self.version = version;
+        self
+    }
+
+    /// Adds a reaction to the state: a rule named `machine.name` that comes after it.
+    #[must_use]
+    pub fn reactor<M, N>(mut self, name: &str, when: impl IntoWork<M>, then: impl IntoWork<N>) -> Self {
+        let reaction = rule(format!("{}.{name}", self.name)).when(when).then(then).after(self.name.clone());
+        self.attached.push(reaction);
+        self
+    }
+
+    pub(crate) const fn kind(&self) -> Kind {
+        match &self.body {
+            Body::Step(_) => Kind::Step,
+            Body::Condition(_) => Kind::Condition,
+            Body::Rule { .. } => Kind::Rule,
+            Body::Map(_) => Kind::Map,
+            Body::Reduce { .. } => Kind::Reduce,
+            Body::Accumulator { kind, .. } => *kind,
+        }
+    }
+}

@@ -1,0 +1,199 @@
+//! The graph that a workflow is lowered to: dense indexes, children with their slots, and what each node
+//! does. It is immutable and shared; runs hold everything that changes.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::sync::Arc;
+
+use super::build::WorkflowBuilder;
+use super::extras::{ContextKey, Extras};
+use super::rule::{Reducer, Stateful};
+use crate::fact::NodeId;
+use crate::policy::{Kind, NodeInfo, Rules};
+use crate::work::{PortType, RunContext, Work};
+
+/// A node by its place in the graph.
+pub(crate) type NodeIx = u32;
+
+/// A definition of work: components and what they come after, with the policies they run under.
+///
+/// It is immutable and cheap to clone; a run holds the facts.
+#[derive(Clone)]
+pub struct Workflow(pub(crate) Arc<Graph>);
+
+/// The lowered form.
+pub(crate) struct Graph {
+    pub(crate) name: String,
+    pub(crate) nodes: Vec<Node>,
+    pub(crate) by_name: BTreeMap<Arc<str>, NodeIx>,
+    pub(crate) by_id: BTreeMap<NodeId, NodeIx>,
+    /// What takes the input.
+    pub(crate) roots: Vec<Edge>,
+    pub(crate) rules: Rules,
+}
+
+/// A way from one node to the next.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Edge {
+    pub(crate) to: NodeIx,
+    /// Which of its parents this is.
+    pub(crate) slot: u32,
+}
+
+/// One node.
+#[derive(Debug)]
+pub(crate) struct Node {
+    pub(crate) id: NodeId,
+    pub(crate) name: Option<Arc<str>>,
+    pub(crate) kind: Kind,
+    pub(crate) tags: Vec<String>,
+    pub(crate) op: Op,
+    pub(crate) children: Vec<Edge>,
+    /// How many nodes it comes after.
+    pub(crate) parents: u32,
+    /// The maps it runs inside of, outermost first.
+    pub(crate) scope: Vec<NodeIx>,
+    /// Its place in an order in which everything comes after its parents.
+    pub(crate) rank: u32,
+    /// Whether something after it waits for every lineage: a join, a reduce, a state.
+    pub(crate) awaited: bool,
+    pub(crate) gives: PortType,
+    pub(crate) extras: Extras,
+    /// Whether somebody reads what it produced.
+    pub(crate) is_read: bool,
+    /// Whether its condition is looked at where it stands: one that is async, or under a policy, is handed out
+    /// like a step.
+    pub(crate) looks_inline: bool,
+}
+
+/// What a node does.
+#[derive(Debug)]
+pub(crate) enum Op {
+    Step(Work),
+    Condition(Work),
+    Rule {
+        test: Check,
+        reaction: Work,
+    },
+    Join,
+    /// Takes a list apart for the function that comes right after it.
+    FanOut {
+        work: Work,
+        fan_ins: Vec<NodeIx>,
+    },
+    /// Folds the items of a map; without one, the list itself.
+    FanIn {
+        reducer: Reducer,
+        fan_out: Option<NodeIx>,
+    },
+    State(Stateful),
+}
+
+/// A test whose named conditions are found.
+#[derive(Clone, Debug)]
+pub(crate) enum Check {
+    Named(NodeIx),
+    Inline(Work),
+    All(Vec<Self>),
+    Any(Vec<Self>),
+    Not(Box<Self>),
+}
+
+impl Check {
+    /// Tells whether some part of it is async.
+    pub(crate) fn is_async(&self, nodes: &[Node]) -> bool {
+        match self {
+            Self::Named(ix) => matches!(&nodes[*ix as usize].op, Op::Condition(work) if work.is_async()),
+            Self::Inline(work) => work.is_async(),
+            Self::All(checks) | Self::Any(checks) => checks.iter().any(|check| check.is_async(nodes)),
+            Self::Not(check) => check.is_async(nodes),
+        }
+    }
+}
+
+impl Workflow {
+    /// Begins a workflow.
+    #[expect(clippy::new_ret_no_self, reason = "a workflow begins with its builder and ends with build()")]
+    pub fn new(name: impl Into<String>) -> WorkflowBuilder {
+        WorkflowBuilder::new(name)
+    }
+
+    /// Returns the name.
+    #[must_use]
+    pub fn name(&self) -> &str {
+        &self.0.name
+    }
+
+    /// Returns the names of its components, sorted.
+    pub fn components(&self) -> impl Iterator<Item = &str> {
+        self.0.by_name.keys().map(AsRef::as_ref)
+    }
+
+    /// Tells whether it has a component of that name.
+    #[must_use]
+    pub fn has_component(&self, name: &str) -> bool {
+        self.0.by_name.contains_key(name)
+    }
+
+    /// Returns what policies see of a component.
+    #[must_use]
+    pub fn node_info(&self, name: &str) -> Option<NodeInfo<'_>> {
+        let ix = *self.0.by_name.get(name)?;
+        Some(self.0.node(ix).info())
+    }
+
+    /// Returns the values from outside that components use, by component.
+    #[must_use]
+    pub fn context_keys(&self) -> BTreeMap<&str, &[ContextKey]> {
+        let named = self.0.nodes.iter().filter(|node| !node.extras.needs.is_empty());
+        named.filter_map(|node| Some((node.name.as_deref()?, node.extras.needs.as_slice()))).collect()
+    }
+
+    /// Checks that a run context has everything that components need.
+    ///
+    /// # Errors
+    /// What is missing, as pairs of component and key.
+    pub fn check_context(&self, context: &RunContext) -> Result<(), Vec<(String, String)>> {
+        let mut missing = Vec::new();
+        for (component, keys) in self.context_keys() {
+            for key in keys.iter().filter(|key| key.default.is_none()) {
+                if context.get(Some(component), &key.key).is_none() {
+                    missing.push((component.to_owned(), key.key.clone()));
+                }
+            }
+        }
+        if missing.is_empty() { Ok(()) } else { Err(missing) }
+    }
+
+    /// Returns the policies.
+    #[must_use]
+    pub fn rules(&self) -> &Rules {
+        &self.0.rules
+    }
+}
+
+impl fmt::Debug for Workflow {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Workflow")
+            .field("name", &self.0.name)
+            .field("components", &self.0.by_name.keys())
+            .finish_non_exhaustive()
+    }
+}
+
+impl Graph {
+    pub(crate) fn node(&self, ix: NodeIx) -> &Node {
+        &self.nodes[ix as usize]
+    }
+}
+
+impl Node {
+    pub(crate) fn info(&self) -> NodeInfo<'_> {
+        NodeInfo { name: self.name.as_deref(), kind: self.kind, tags: &self.tags }
+    }
+
+    /// What people call it, also when it has no name.
+    pub(crate) fn label(&self) -> &str {
+        self.name.as_deref().unwrap_or_else(|| self.kind.name())
+    }
+}

@@ -1,0 +1,18 @@
+//! Workflows: what people write, checked as a whole and lowered to a graph that is immutable and shared.
+
+mod build;
+mod component;
+mod error;
+mod extras;
+mod graph;
+mod parents;
+mod rule;
+
+pub use build::WorkflowBuilder;
+pub use component::{Component, accumulator, condition, map, reduce, state_machine, step};
+pub use error::{BuildError, BuildErrors};
+pub use extras::{ContextKey, Meta};
+pub use graph::Workflow;
+pub(crate) use graph::{Check, Edge, Graph, Node, NodeIx, Op};
+pub use parents::IntoParents;
+pub use rule::{Fold, Test, all, any, cond, not, rule, test};

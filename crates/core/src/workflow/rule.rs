@@ -1,0 +1,189 @@
+//! Rules: conditions over a fact, named or inline, combined by and, or and not; and the reaction to them.
+
+use std::fmt;
+use std::sync::Arc;
+
+use super::component::{Body, Component};
+use crate::fact::{Payload, Value};
+use crate::policy::Failure;
+use crate::work::{IntoWork, Work, split_list};
+
+/// A test of a fact.
+#[derive(Clone, Debug)]
+pub enum Test {
+    /// A condition component, by its name.
+    Named(String),
+    /// A function of the fact.
+    Inline(Work),
+    /// All of them.
+    All(Vec<Self>),
+    /// At least one of them.
+    Any(Vec<Self>),
+    /// Not this.
+    Not(Box<Self>),
+}
+
+/// Refers to a condition by its name.
+pub fn cond(name: impl Into<String>) -> Test {
+    Test::Named(name.into())
+}
+
+/// Makes a test of a function.
+pub fn test<M>(function: impl IntoWork<M>) -> Test {
+    Test::Inline(function.into_work())
+}
+
+/// All of several tests.
+pub fn all(tests: impl IntoIterator<Item = Test>) -> Test {
+    Test::All(tests.into_iter().collect())
+}
+
+/// At least one of several tests.
+pub fn any(tests: impl IntoIterator<Item = Test>) -> Test {
+    Test::Any(tests.into_iter().collect())
+}
+
+/// The opposite of a test.
+#[must_use]
+pub fn not(test: Test) -> Test {
+    Test::Not(Box::new(test))
+}
+
+/// Begins a rule: `rule("big").when(|x: &i64| *x > 5).then(|x: i64| x * 10)`.
+pub fn rule(name: impl Into<String>) -> Component {
+    Component::new(name, Body::Rule { test: None, reaction: None })
+}
+
+impl Component {
+    /// When a rule fires: a function of the fact. Several calls must all be true.
+    #[must_use]
+    pub fn when<M>(self, function: impl IntoWork<M>) -> Self {
+        self.when_all(test(function))
+    }
+
+    /// When a rule fires: a test of named and inline conditions. Several calls must all be true.
+    #[must_use]
+    pub fn when_all(mut self, given: Test) -> Self {
+        if let Body::Rule { test, .. } = &mut self.body {
+            *test = Some(match test.take() {
+                None => given,
+                Some(earlier) => Test::All(vec![earlier, given]),
+            });
+        }
+        self
+    }
+
+    /// What a rule does when it fires.
+    #[must_use]
+    pub fn then<M>(mut self, work: impl IntoWork<M>) -> Self {
+        if let Body::Rule { reaction, .. } = &mut self.body {
+            *reaction = Some(work.into_work());
+        }
+        self
+    }
+}
+
+/// What a reducer says: go on with this, or stop here.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Fold<T> {
+    /// Go on.
+    Continue(T),
+    /// This is the result, whatever is left.
+    Halt(T),
+}
+
+type FoldFn = dyn Fn(&[Value]) -> Result<Value, Failure> + Send + Sync;
+type NextFn = dyn Fn(&Value, &Value) -> Result<Value, Failure> + Send + Sync;
+
+/// A reducer with its types left out.
+#[derive(Clone)]
+pub(crate) struct Reducer {
+    pub(crate) fold: Arc<FoldFn>,
+    /// Takes a list apart into values of the reducer's type.
+    pub(crate) split: fn(&Value) -> Result<Vec<Value>, Failure>,
+}
+
+impl fmt::Debug for Reducer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Reducer")
+    }
+}
+
+/// A state with its next-state function, types left out.
+#[derive(Clone)]
+pub(crate) struct Stateful {
+    pub(crate) initial: Value,
+    pub(crate) next: Arc<NextFn>,
+}
+
+impl fmt::Debug for Stateful {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Stateful")
+    }
+}
+
+/// What a reducer may return: the next accumulator, or a [`Fold`] of it.
+pub trait IntoFold<T, Marker> {
+    /// Returns what to do next.
+    fn into_fold(self) -> Fold<T>;
+}
+
+/// Marks a reducer that returns the accumulator.
+#[derive(Debug)]
+pub enum Always {}
+/// Marks a reducer that may stop early.
+#[derive(Debug)]
+pub enum MayHalt {}
+
+impl<T> IntoFold<T, Always> for T {
+    fn into_fold(self) -> Fold<T> {
+        Fold::Continue(self)
+    }
+}
+
+impl<T> IntoFold<T, MayHalt> for Fold<T> {
+    fn into_fold(self) -> Self {
+        self
+    }
+}
+
+impl Reducer {
+    pub(crate) fn new<A, I, R, M, F>(initial: A, reduce: F) -> Self
+    where
+        A: Payload,
+        I: Payload,
+        R: IntoFold<A, M>,
+        F: Fn(A, I) -> R + Send + Sync + 'static,
+    {
+        let fold = move |items: &[Value]| {
+            let mut accumulator = initial.clone();
+            for item in items {
+                let item =
+                    item.get::<I>().map_err(|error| Failure::of(&error).code("type").non_retryable())?;
+                match reduce(accumulator, item).into_fold() {
+                    Fold::Continue(next) => accumulator = next,
+                    Fold::Halt(last) => return Ok(Value::new(last)),
+                }
+            }
+            Ok(Value::new(accumulator))
+        };
+        Self { fold: Arc::new(fold), split: split_list::<I> }
+    }
+}
+
+impl Stateful {
+    pub(crate) fn new<S, I, F>(initial: S, next: F) -> Self
+    where
+        S: Payload,
+        I: Payload,
+        F: Fn(S, I) -> S + Send + Sync + 'static,
+    {
+        let typed = |error: &crate::fact::ValueError| Failure::of(error).code("type").non_retryable();
+        let next = move |state: &Value, input: &Value| {
+            let state = state.get::<S>().map_err(|error| typed(&error))?;
+            let input = input.get::<I>().map_err(|error| typed(&error))?;
+            Ok(Value::new(next(state, input)))
+        };
+        Self { initial: Value::new(initial), next: Arc::new(next) }
+    }
+}

@@ -1,0 +1,147 @@
+//! Joins.
+
+use serde_json::json;
+use tidewheel_core::Outcome;
+use tidewheel_core::event::{Absence, Event};
+use tidewheel_core::policy::Failure;
+use tidewheel_core::workflow::{Workflow, rule, step};
+
+use crate::{double, inc, produced, produced_set, ran};
+
+fn sum_of_two() -> Workflow {
+    Workflow::new("w")
+        .add(step("a", inc))
+        .add(step("b", double))
+        .add(step("sum", |a: i64, b: i64| a + b).after(["a", "b"]))
+        .build()
+        .unwrap()
+}
+
+#[test]
+fn c1_values_come_in_declared_order() {
+    let run = ran(&sum_of_two(), 5_i64);
+    assert_eq!(produced(&run), [json!(6), json!(10), json!([6, 10]), json!(16)]);
+    let backwards = Workflow::new("w")
+        .add(step("a", inc))
+        .add(step("b", double))
+        .add(step("difference", |b: i64, a: i64| b - a).after(("b", "a")))
+        .build()
+        .unwrap();
+    assert_eq!(ran(&backwards, 5_i64).result::<i64>("difference").unwrap(), Some(4));
+}
+
+#[test]
+fn c2_three_children_of_one_join() {
+    let workflow = Workflow::new("w")
+        .add(step("a", double))
+        .add(step("b", |x: i64| x * 3))
+        .add(step("pair", |a: i64, b: i64| (a, b)).after(["a", "b"]))
+        .add(step("product", |pair: (i64, i64)| pair.0 * pair.1).after("pair"))
+        .add(step("sum", |pair: (i64, i64)| pair.0 + pair.1).after("pair"))
+        .add(step("difference", |pair: (i64, i64)| pair.1 - pair.0).after("pair"))
+        .build()
+        .unwrap();
+    let run = ran(&workflow, 2_i64);
+    let results = ["product", "sum", "difference"].map(|name| run.result::<i64>(name).unwrap().unwrap());
+    assert_eq!(results, [24, 10, 2]);
+}
+
+#[test]
+fn c4_the_last_part_completes_the_join_whatever_its_order() {
+    let workflow = sum_of_two();
+    let mut run = workflow.run("r");
+    run.plan(5_i64);
+    let mut runnables = run.prepare();
+    let second = runnables.pop().unwrap();
+    let executed = second.execute();
+    let events = run.apply(executed).to_vec();
+    assert!(events.iter().any(|event| matches!(event, Event::JoinFactReceived { .. })));
+    assert!(run.next_runnables().is_empty(), "nothing is queued again while the join waits");
+    let executed = runnables.pop().unwrap().execute();
+    run.apply(executed);
+    run.run_until_satisfied();
+    assert_eq!(run.result::<i64>("sum").unwrap(), Some(16));
+}
+
+#[test]
+fn c7_inputs_one_after_the_other_do_not_mix() {
+    let workflow = sum_of_two();
+    let mut run = workflow.run("r");
+    run.react_until_satisfied(10_i64);
+    run.react_until_satisfied(1_i64);
+    assert_eq!(run.results::<i64>("sum").unwrap(), [31, 4]);
+}
+
+#[test]
+fn c9_a_parent_of_two_joins() {
+    let workflow = Workflow::new("w")
+        .add(step("generate", inc))
+        .add(step("plan", double))
+        .add(step("execute_tools", |x: i64| x * 10))
+        .add(step("classify", |a: i64, b: i64, c: i64| a + b + c).after([
+            "generate",
+            "plan",
+            "execute_tools",
+        ]))
+        .add(step("process", |a: i64, b: i64| a - b).after(["generate", "execute_tools"]))
+        .build()
+        .unwrap();
+    let run = ran(&workflow, 1_i64);
+    assert_eq!(run.result::<i64>("classify").unwrap(), Some(14));
+    assert_eq!(run.result::<i64>("process").unwrap(), Some(-8));
+}
+
+#[test]
+fn c12_inputs_in_flight_at_once_never_mix() {
+    let workflow = Workflow::new("w")
+        .add(step("twice", double))
+        .add(step("thrice", |x: i64| x * 3))
+        .add(step("pair", |a: i64, b: i64| (a, b)).after(["twice", "thrice"]))
+        .build()
+        .unwrap();
+    let mut run = workflow.run("r");
+    for input in [10_i64, 1, 7, 7, 3] {
+        run.plan(input);
+    }
+    // The worst order: everything backwards.
+    while run.is_runnable() {
+        let mut runnables = run.prepare();
+        runnables.reverse();
+        for runnable in runnables {
+            let executed = runnable.execute();
+            run.apply(executed);
+        }
+    }
+    assert_eq!(run.results::<(i64, i64)>("pair").unwrap(), [(20, 30), (2, 3), (14, 21), (14, 21), (6, 9)]);
+}
+
+#[test]
+fn a_join_that_misses_a_part_is_told_why() {
+    let workflow = Workflow::new("w")
+        .add(step("a", inc))
+        .add(rule("b").when(|x: &i64| *x > 100).then(double))
+        .add(step("sum", |a: i64, b: i64| a + b).after(["a", "b"]))
+        .build()
+        .unwrap();
+    let run = ran(&workflow, 5_i64);
+    assert!(!run.is_runnable());
+    assert_eq!(
+        run.absence("sum", 0),
+        Some(Absence::Unsatisfied).filter(|_| false),
+        "nobody waits for the sum"
+    );
+    assert_eq!(produced_set(&run), [6]);
+
+    let mut failing = sum_of_two().run("r");
+    failing.plan(5_i64);
+    for runnable in failing.prepare() {
+        let executed = match runnable.node().name {
+            Some("a") => runnable.executed(Outcome::Skipped(Failure::new("left out"))),
+            _ => runnable.executed(Outcome::Failed(Failure::new("broken"))),
+        };
+        failing.apply(executed);
+    }
+    failing.run_until_satisfied();
+    assert!(!failing.is_runnable());
+    assert_eq!(failing.absence("sum", 0), Some(Absence::UpstreamFailed), "the graver reason is told");
+}
