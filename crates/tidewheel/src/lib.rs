@@ -2,8 +2,57 @@
 //! every decision says why.
 //!
 //! This crate is what a Rust program adds: re-exports of the crates below it, a [`prelude`], and nothing of
-//! its own. What is here today is the decision engine and the policy model; workflows and the durable runner
-//! build on them.
+//! its own. What is here today: workflows and their runs in memory, serial and parallel, the policy model and
+//! the decision engine. The durable runner is being built on them.
+//!
+//! # A workflow
+//!
+//! A workflow says what comes after what. Its components are ordinary functions, sync or async, and what is
+//! wrong with it is said when it is built. A [`Run`](run::Run) holds the facts.
+//!
+//! ```
+//! use tidewheel::prelude::*;
+//!
+//! # #[tokio::main(flavor = "current_thread")]
+//! # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! let workflow = Workflow::new("order")
+//!     .add(rule("valid").when(|items: &Vec<String>| !items.is_empty()).then(|items: Vec<String>| items))
+//!     .add(step("price", |items: Vec<String>| async move { 5 * items.len() }).after("valid"))
+//!     .add(step("shipping", |items: Vec<String>| if items.len() > 2 { 0 } else { 4 }).after("valid"))
+//!     .add(step("total", |price: usize, shipping: usize| price + shipping).after(["price", "shipping"]))
+//!     .build()?;
+//!
+//! let mut run = workflow.run("order-1");
+//! let items = vec!["tea".to_owned(), "cup".to_owned()];
+//! react_until_satisfied(&mut run, items, ReactOptions::new()).await; // price and shipping in parallel
+//! assert_eq!(run.result::<usize>("total")?, Some(14));
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! # A loop by hand
+//!
+//! The engine says what can run and takes results back; where and when work runs is up to whoever drives it.
+//!
+//! ```
+//! use tidewheel::prelude::*;
+//!
+//! let workflow = Workflow::new("numbers")
+//!     .add(map("double", |x: i64| x * 2))
+//!     .add(reduce("sum", 0_i64, |sum: i64, x: i64| sum + x).after("double"))
+//!     .build()?;
+//!
+//! let mut run = workflow.run("by-hand");
+//! run.plan(vec![1_i64, 2, 3]);
+//! while run.is_runnable() {
+//!     for runnable in run.prepare() {
+//!         let executed = runnable.execute(); // on another thread, in a task, on another day
+//!         run.apply(executed);
+//!     }
+//! }
+//! assert_eq!(run.result::<i64>("sum")?, Some(12));
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
 //!
 //! # A policy
 //!
@@ -59,8 +108,14 @@
 //! # Ok::<(), tidewheel::Problems>(())
 //! ```
 
+#[cfg(doctest)]
+mod guides;
 pub mod prelude;
 #[cfg(doctest)]
 mod readme;
 
-pub use tidewheel_core::{Location, Problem, Problems, decide, fact, policy, time, view};
+pub use tidewheel_core::{
+    Change, EventError, Executed, Fact, Failed, Location, Outcome, Problem, Problems, ReplayError, Runnable,
+    Signature, decide, event, fact, policy, run, time, view, work, workflow,
+};
+pub use tidewheel_runner::{react, react_until_satisfied, run_until_satisfied};

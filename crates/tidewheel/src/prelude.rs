@@ -2,11 +2,21 @@
 
 pub use tidewheel_core::Problems;
 pub use tidewheel_core::decide::{Action, Decision, ReasonCode, RetryPolicy, Situation, decide};
+pub use tidewheel_core::event::Absence;
 pub use tidewheel_core::fact::Value;
 pub use tidewheel_core::policy::{
     Backoff, CircuitBreaker, ErrorMatcher, ExecutionMode, Failure, Jitter, JitterSeed, Kind, Matcher,
     NodeInfo, OnFailure, Overlay, Policy, Priority, Recovery, Rules, default, kind, kinds, name, pattern,
     predicate, tag,
 };
+pub use tidewheel_core::run::Run;
 pub use tidewheel_core::time::{Span, Timestamp};
 pub use tidewheel_core::view::{Rehearsal, Script, rehearse};
+pub use tidewheel_core::work::{Context, RunContext};
+pub use tidewheel_core::workflow::{
+    BuildErrors, Component, Fold, Meta, Workflow, accumulator, all, any, cond, condition, map, not, reduce,
+    rule, state_machine, step, test,
+};
+pub use tidewheel_runner::react::{
+    Options as ReactOptions, SyncWork, react_until_satisfied, run_until_satisfied,
+};
