@@ -1,5 +1,5 @@
-//! `tidewheel demo`: one flaky step under several policies. Nothing runs, no file is touched, and it comes out
-//! the same every time.
+//! `tidewheel demo`: one flaky step under several policies, and a small workflow. No file is touched, and it
+//! comes out the same every time.
 
 use std::fmt::Write as _;
 
@@ -16,14 +16,16 @@ use crate::exit::Exit;
 use crate::output;
 use crate::terminal;
 use crate::view::fields;
+use crate::view::order::{self, Story};
 use crate::view::timeline::{Canvas, Row, draw, legend, wrapped};
 
-/// See how policies retry a flaky step
+/// See how policies retry a flaky step, and a workflow run
 ///
 /// A step takes 400ms, fails three times and then succeeds. The demo draws
-/// what different policies make of it. Nothing is run and no file is touched:
-/// the function that decides about real retries decides here, and time is
-/// only counted. So the demo is the same every time.
+/// what different policies make of it: the function that decides about real
+/// retries decides here, and time is only counted. Then an order runs through
+/// a small workflow, and once more from its events alone. No file is touched,
+/// and the demo is the same every time.
 ///
 /// Example:
 ///
@@ -108,8 +110,31 @@ fn told(shows: &[Show], canvas: Canvas, program: &str) -> String {
     let _ = writeln!(text, "{}", draw(&rows, canvas));
     let _ = writeln!(text, "{}\n", legend(canvas));
     let _ = writeln!(text, "{}\n", paragraph(SEEN));
+    let _ = writeln!(text, "{STRONG}{}{STRONG:#}", paragraph("A workflow: an order through five functions."));
+    let _ = writeln!(text, "{}\n", paragraph(WORKFLOW));
+    let story = order::tell();
+    for production in &story.productions {
+        let line = format!("  {:<18} {}", production.component, production.value);
+        let _ = writeln!(text, "{}", cut(&line, canvas));
+    }
+    let same = if story.replay_is_equal { "the same facts" } else { "other facts, which is a bug" };
+    let told = format!(
+        "Every change was an event, {} in all. A run made from these events alone has {same}.",
+        story.events
+    );
+    let _ = writeln!(text, "\n{}\n", paragraph(&told));
     let _ = writeln!(text, "{STRONG}Try next:{STRONG:#}\n{}", next(program));
     text
+}
+
+/// Cuts a line that is wider than the terminal.
+fn cut(line: &str, canvas: Canvas) -> String {
+    let dots = if canvas.has_unicode { "…" } else { "..." };
+    let room = canvas.width.saturating_sub(dots.chars().count());
+    match line.char_indices().nth(canvas.width) {
+        None => line.to_owned(),
+        Some(_) => line.chars().take(room).chain(dots.chars()).collect(),
+    }
 }
 
 /// What was seen.
@@ -118,6 +143,10 @@ const SEEN: &str = "Without a policy the first failure is final. Growing delays 
     each run the same delays every time. The llm policy looked ahead: its next retry would have started at \
     3.8s, after the 3s it has in all, so it failed at once instead of waiting for nothing. And fast_fail cut \
     the first attempt off at its timeout.";
+
+/// What the workflow does.
+const WORKFLOW: &str = "A rule lets the order in, three checks look at it independently, and a decision waits for \
+    all of them.";
 
 /// Returns two commands that work as they stand, in any directory. They are not broken by width, so that they
 /// can be copied.
@@ -147,6 +176,7 @@ struct DemoForm {
     failures: u32,
     attempt_takes_ms: u64,
     rehearsals: Vec<ShowForm>,
+    workflow: Story,
 }
 
 #[derive(Serialize)]
@@ -172,6 +202,7 @@ impl DemoForm {
             failures: FAILURES,
             attempt_takes_ms: ATTEMPT_TAKES.as_millis(),
             rehearsals: shows.iter().map(form).collect(),
+            workflow: order::tell(),
         }
     }
 }

@@ -1,5 +1,6 @@
 //! What core has as data, drawn for people.
 
 pub(crate) mod fields;
+pub(crate) mod order;
 pub(crate) mod problems;
 pub(crate) mod timeline;

@@ -35,6 +35,20 @@ fn a_terminal_of_the_usual_width_shows_the_results_beside_the_bars() {
     all, so it failed at once instead of waiting for nothing. And fast_fail cut the
     first attempt off at its timeout.
 
+    A workflow: an order through five functions.
+    A rule lets the order in, three checks look at it independently, and a decision
+    waits for all of them.
+
+      validate_order     {"customer":"alice","items":2}
+      check_inventory    true
+      screen_fraud       true
+      estimate_shipping  4
+      (join)             [true,true,4]
+      decide             {"days":4,"ship":true}
+
+    Every change was an event, 32 in all. A run made from these events alone has the
+    same facts.
+
     Try next:
       echo '{"policy": {"backoff": "linear"}, "attempt_index": 2}' |
         tidewheel decide delay
@@ -91,6 +105,23 @@ fn a_narrow_terminal_shows_the_results_below_the_bars() {
     fast_fail cut the first attempt off at
     its timeout.
 
+    A workflow: an order through five
+    functions.
+    A rule lets the order in, three checks
+    look at it independently, and a decision
+    waits for all of them.
+
+      validate_order     {"customer":"alice…
+      check_inventory    true
+      screen_fraud       true
+      estimate_shipping  4
+      (join)             [true,true,4]
+      decide             {"days":4,"ship":t…
+
+    Every change was an event, 32 in all. A
+    run made from these events alone has the
+    same facts.
+
     Try next:
       echo '{"policy": {"backoff": "linear"}, "attempt_index": 2}' |
         tidewheel decide delay
@@ -124,6 +155,20 @@ fn a_wide_terminal_has_long_bars_and_short_lines_of_text() {
     still gives each run the same delays every time. The llm policy looked ahead: its next
     retry would have started at 3.8s, after the 3s it has in all, so it failed at once
     instead of waiting for nothing. And fast_fail cut the first attempt off at its timeout.
+
+    A workflow: an order through five functions.
+    A rule lets the order in, three checks look at it independently, and a decision waits
+    for all of them.
+
+      validate_order     {"customer":"alice","items":2}
+      check_inventory    true
+      screen_fraud       true
+      estimate_shipping  4
+      (join)             [true,true,4]
+      decide             {"days":4,"ship":true}
+
+    Every change was an event, 32 in all. A run made from these events alone has the same
+    facts.
 
     Try next:
       echo '{"policy": {"backoff": "linear"}, "attempt_index": 2}' |
@@ -208,7 +253,8 @@ fn programs_get_the_same_as_data() {
     assert_eq!(demo["version"], 1);
     let keys =
         |value: &serde_json::Value| value.as_object().expect("an object").keys().cloned().collect::<Vec<_>>();
-    assert_eq!(keys(&demo), ["attempt_takes_ms", "failures", "rehearsals", "version"]);
+    assert_eq!(keys(&demo), ["attempt_takes_ms", "failures", "rehearsals", "version", "workflow"]);
+    assert_eq!(demo["workflow"]["replay_is_equal"], true);
     let rehearsals = demo["rehearsals"].as_array().expect("a list");
     assert_eq!(rehearsals.len(), 9);
     for rehearsal in rehearsals {

@@ -20,7 +20,7 @@ fn the_whole() {
     Usage: tidewheel <COMMAND>
 
     Commands:
-      demo    See how policies retry a flaky step
+      demo    See how policies retry a flaky step, and a workflow run
       decide  Answer questions about retries: a line of JSON in, a line of JSON out
       policy  Look at files of policies
       help    Print this message or the help of the given subcommand(s)
@@ -50,7 +50,7 @@ fn the_whole_in_short() {
     Usage: tidewheel <COMMAND>
 
     Commands:
-      demo    See how policies retry a flaky step
+      demo    See how policies retry a flaky step, and a workflow run
       decide  Answer questions about retries: a line of JSON in, a line of JSON out
       policy  Look at files of policies
       help    Print this message or the help of the given subcommand(s)
@@ -81,12 +81,13 @@ fn the_version() {
 #[test]
 fn demo() {
     assert_snapshot!(help_of(&["demo", "--help"]), @"
-    See how policies retry a flaky step
+    See how policies retry a flaky step, and a workflow run
 
     A step takes 400ms, fails three times and then succeeds. The demo draws
-    what different policies make of it. Nothing is run and no file is touched:
-    the function that decides about real retries decides here, and time is
-    only counted. So the demo is the same every time.
+    what different policies make of it: the function that decides about real
+    retries decides here, and time is only counted. Then an order runs through
+    a small workflow, and once more from its events alone. No file is touched,
+    and the demo is the same every time.
 
     Example:
 
