@@ -3,7 +3,7 @@
 use serde_json::json;
 use tidewheel_core::Outcome;
 use tidewheel_core::event::{Absence, Event};
-use tidewheel_core::workflow::{Workflow, step};
+use tidewheel_core::workflow::{Workflow, map, step};
 
 use crate::{double, inc, produced, produced_set, ran};
 
@@ -247,6 +247,22 @@ fn k5_equal_inputs_are_two_facts_and_both_run() {
     let ids: Vec<_> = run.reactions().iter().map(|fact| fact.id).collect();
     assert_eq!(ids.len(), 4);
     assert!(ids.iter().all(|id| ids.iter().filter(|other| *other == id).count() == 1));
+}
+
+#[test]
+fn k6_ids_do_not_collide() {
+    let workflow = Workflow::new("w").add(map("item", inc)).build().unwrap();
+    let run = ran(&workflow, (0..100_000).collect::<Vec<i64>>());
+    let ids: std::collections::BTreeSet<_> = run.reactions().iter().map(|fact| fact.id).collect();
+    assert_eq!(ids.len(), 100_001);
+}
+
+#[test]
+fn k7_one_function_under_two_names_is_two_nodes() {
+    let workflow = Workflow::new("w").add(step("a", inc)).add(step("b", inc)).build().unwrap();
+    assert_eq!(produced_set(&ran(&workflow, 1_i64)), [2, 2]);
+    let nodes = workflow.signature().nodes;
+    assert_ne!(nodes["a"], nodes["b"]);
 }
 
 #[test]

@@ -3,6 +3,7 @@
 use serde_json::json;
 use tidewheel_core::Outcome;
 use tidewheel_core::event::Absence;
+use tidewheel_core::fact::Value;
 use tidewheel_core::policy::Failure;
 use tidewheel_core::workflow::{Fold, Workflow, map, reduce, rule, step};
 
@@ -21,6 +22,25 @@ fn sum_of_doubles() -> Workflow {
 fn d1_map_and_reduce() {
     let run = ran(&sum_of_doubles(), 3_i64);
     assert_eq!(produced(&run), [json!([1, 2, 3]), json!(2), json!(4), json!(6), json!(12)]);
+}
+
+#[test]
+fn d2_every_item_counts() {
+    let workflow = Workflow::new("w")
+        .add(step("source", |x: i64| (0..4).map(|add| x + add).collect::<Vec<_>>()))
+        .add(map("double", double).after("source"))
+        .add(
+            reduce("all", Vec::new(), |mut all: Vec<i64>, x: i64| {
+                all.push(x);
+                all
+            })
+            .after("double"),
+        )
+        .build()
+        .unwrap();
+    let run = ran(&workflow, 2_i64);
+    assert_eq!(run.results::<i64>("double").unwrap(), [4, 6, 8, 10]);
+    assert_eq!(run.result::<Vec<i64>>("all").unwrap().unwrap(), [4, 6, 8, 10]);
 }
 
 #[test]
@@ -159,6 +179,27 @@ fn d13_a_failed_item_fails_the_reduce_and_a_skipped_one_is_left_out() {
         assert_eq!(run.result::<i64>("sum").unwrap(), expected);
         assert_eq!(run.absence("sum", 0), (!skip).then_some(Absence::UpstreamFailed));
     }
+}
+
+#[test]
+fn d14_a_value_in_place_of_a_failed_item_counts_for_the_reduce() {
+    let workflow = Workflow::new("w")
+        .add(map("item", |x: i64| if x == 2 { Err("no two".to_owned()) } else { Ok(x) }))
+        .add(reduce("sum", 0_i64, |sum: i64, x: i64| sum + x).after("item"))
+        .build()
+        .unwrap();
+    let mut run = workflow.run("r");
+    run.plan(vec![1_i64, 2, 3]);
+    while run.is_runnable() {
+        for runnable in run.prepare() {
+            let mut executed = runnable.execute();
+            if matches!(executed.outcome(), Outcome::Failed(_)) {
+                executed = executed.with_outcome(Outcome::Completed(Value::new(100_i64)));
+            }
+            run.apply(executed);
+        }
+    }
+    assert_eq!(run.result::<i64>("sum").unwrap(), Some(104));
 }
 
 #[test]

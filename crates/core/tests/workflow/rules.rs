@@ -39,6 +39,40 @@ fn b2_planning_looks_at_conditions_and_runs_no_reaction() {
     }
 }
 
+#[derive(Clone, serde::Serialize, serde::Deserialize)]
+struct Order {
+    customer: Customer,
+    total: i64,
+    items: Vec<String>,
+}
+
+#[derive(Clone, serde::Serialize, serde::Deserialize)]
+struct Customer {
+    id: String,
+    tier: String,
+}
+
+#[test]
+fn b5_a_rule_looks_deep_into_its_fact() {
+    let workflow = Workflow::new("w")
+        .add(
+            rule("premium")
+                .when(|order: &Order| order.customer.tier == "premium" && order.total >= 100)
+                .then(|order: Order| {
+                    ("premium_order".to_owned(), order.customer.id, order.total, order.items.len())
+                }),
+        )
+        .build()
+        .unwrap();
+    let order = |tier: &str| Order {
+        customer: Customer { id: "C123".to_owned(), tier: tier.to_owned() },
+        total: 100,
+        items: vec!["a".to_owned(); 3],
+    };
+    assert_eq!(produced(&ran(&workflow, order("premium"))), [json!(["premium_order", "C123", 100, 3])]);
+    assert!(produced(&ran(&workflow, order("basic"))).is_empty());
+}
+
 #[test]
 fn b6_a_rule_about_another_type_is_not_satisfied_and_no_error() {
     let workflow = Workflow::new("w")
