@@ -38,7 +38,7 @@ fn help_lists_every_command_on_stdout() {
              \x20 ci                Runs every check: format, clippy, tests, doc tests, docs\n\
              \x20 test [ARGS…]      Runs all tests and doc tests; ARGS go to cargo test\n\
              \x20 fmt               Formats every source file\n\
-             \x20 bench [FILTER…]   Runs the benchmarks of core whose name contains FILTER\n\
+             \x20 bench [FILTER…]   Runs the benchmarks of core and runner; FILTER chooses among those of criterion\n\
              \x20 crash [COUNT]     Runs the crash suite with COUNT kills (500 if not given)\n\
              \x20 help              Shows this list\n"
         );
