@@ -112,12 +112,7 @@ impl Runnable {
     /// Returns the id: the same over attempts and restarts.
     #[must_use]
     pub fn id(&self) -> RunnableId {
-        let node = self.graph.node(self.node).id.to_bytes();
-        let phase: &[u8] = match self.phase {
-            Phase::Match => b"match",
-            Phase::Work => b"work",
-        };
-        RunnableId::hashed(&[self.run.as_str().as_bytes(), b"\0", &node, &self.fact.to_bytes(), phase])
+        runnable_id(&self.run, self.graph.node(self.node).id, self.fact, self.phase)
     }
 
     /// Returns it as a record.
@@ -144,6 +139,7 @@ impl Runnable {
     #[must_use]
     pub fn is_async(&self) -> bool {
         match &self.graph.node(self.node).op {
+            Op::Rule { test, .. } if self.phase == Phase::Match => test.is_async(&self.graph.nodes),
             Op::Step(work) | Op::Condition(work) | Op::Rule { reaction: work, .. } => work.is_async(),
             Op::Join | Op::FanOut { .. } | Op::FanIn { .. } | Op::State(_) => false,
         }
@@ -207,11 +203,7 @@ impl Runnable {
                 Started::Over(Outcome::Completed(Value::several(values.clone())))
             }
             (Op::FanOut { work, .. }, Input::Value(list)) => {
-                Started::Over(match catch_unwind(AssertUnwindSafe(|| work.split(list))) {
-                    Ok(Ok(items)) => Outcome::FannedOut(items),
-                    Ok(Err(failure)) => Outcome::Failed(failure),
-                    Err(payload) => Outcome::Failed(panicked(payload.as_ref())),
-                })
+                Started::Over(work.split(list).map_or_else(Outcome::Failed, Outcome::FannedOut))
             }
             (Op::FanIn { reducer, .. }, Input::Values(items)) => {
                 Started::Over(caught(|| (reducer.fold)(items)))
@@ -294,9 +286,14 @@ impl Asked {
 }
 
 impl Runnable {
+    /// Tells whether this is what hooks are about: the work of a rule, not the look at its condition.
+    fn has_hooks(&self) -> bool {
+        self.phase == Phase::Work || matches!(self.graph.node(self.node).op, Op::Condition(_))
+    }
+
     fn before_hooks(&self) -> Option<Failure> {
         let hooks = &self.graph.node(self.node).extras.before;
-        if hooks.is_empty() {
+        if hooks.is_empty() || !self.has_hooks() {
             return None;
         }
         let input = self.input.whole();
@@ -310,7 +307,7 @@ impl Runnable {
     fn after_hooks(&self, outcome: Outcome) -> Outcome {
         let hooks = &self.graph.node(self.node).extras.after;
         let Outcome::Completed(output) = &outcome else { return outcome };
-        if hooks.is_empty() {
+        if hooks.is_empty() || !self.has_hooks() {
             return outcome;
         }
         let input = self.input.whole();
@@ -340,6 +337,15 @@ impl fmt::Debug for Runnable {
             .field("node", &self.node().name)
             .finish_non_exhaustive()
     }
+}
+
+/// Returns the identity of a piece of work: a node and what woke it, in a run.
+pub(crate) fn runnable_id(run: &RunId, node: NodeId, fact: FactId, phase: Phase) -> RunnableId {
+    let phase: &[u8] = match phase {
+        Phase::Match => b"match",
+        Phase::Work => b"work",
+    };
+    RunnableId::hashed(&[run.as_str().as_bytes(), b"\0", &node.to_bytes(), &fact.to_bytes(), phase])
 }
 
 enum Started {

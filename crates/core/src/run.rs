@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
 use crate::event::{Absence, ActIx, Event, FactIx, LineageIx, Phase};
+use crate::execute::runnable_id;
 use crate::fact::{FactId, RunId, RunnableId, Value};
 use crate::policy::Failure;
 use crate::work::RunContext;
@@ -209,13 +210,8 @@ impl Run {
     /// Returns the identity of an activation: a node and what woke it, in this run.
     pub(crate) fn runnable_id(&self, act: ActIx) -> RunnableId {
         let row = &self.acts[act as usize];
-        let node = self.graph.node(row.node).id.to_bytes();
-        let fact = self.facts[row.fact as usize].id.to_bytes();
-        let phase: &[u8] = match row.phase {
-            Phase::Match => b"match",
-            Phase::Work => b"work",
-        };
-        RunnableId::hashed(&[self.id.as_str().as_bytes(), b"\0", &node, &fact, phase])
+        let (node, fact) = (self.graph.node(row.node).id, self.facts[row.fact as usize].id);
+        runnable_id(&self.id, node, fact, row.phase)
     }
 
     /// Changes the run as an event says. The same events give the same run, live or replayed.

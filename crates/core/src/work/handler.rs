@@ -78,8 +78,10 @@ impl Work {
     }
 
     /// Takes a list apart into values of the type of the first argument.
+    /// A panic, as of a value that cannot be copied, is a failure.
     pub(crate) fn split(&self, list: &Value) -> Result<Vec<Value>, Failure> {
-        (self.split)(list)
+        catch_unwind(AssertUnwindSafe(|| (self.split)(list)))
+            .unwrap_or_else(|payload| Err(panicked(payload.as_ref())))
     }
 
     /// Starts the work on one value: the parts of a join are its arguments if it takes several.

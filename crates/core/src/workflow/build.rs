@@ -554,7 +554,9 @@ impl<'c> Lowering<'c> {
                 Op::Step(_) | Op::Join | Op::FanOut { .. } | Op::FanIn { .. } | Op::State(_) => false,
             };
             let has_policy = rules.resolve(&node.info()).rule.is_some();
-            self.nodes[ix].looks_inline = !is_async && !has_policy;
+            let is_hooked = matches!(node.op, Op::Condition(_))
+                && !(node.extras.before.is_empty() && node.extras.after.is_empty());
+            self.nodes[ix].looks_inline = !is_async && !has_policy && !is_hooked;
         }
     }
 

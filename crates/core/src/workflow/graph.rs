@@ -61,8 +61,8 @@ pub(crate) struct Node {
     pub(crate) extras: Extras,
     /// Whether somebody reads what it produced.
     pub(crate) is_read: bool,
-    /// Whether its condition is looked at where it stands: one that is async, or under a policy, is handed out
-    /// like a step.
+    /// Whether its condition is looked at where it stands: one that is async, hooked or under a policy is
+    /// handed out like a step.
     pub(crate) looks_inline: bool,
 }
 

@@ -6,7 +6,7 @@ use serde_json::json;
 use tidewheel_core::event::Event;
 use tidewheel_core::policy::Failure;
 use tidewheel_core::work::{Context, RunContext};
-use tidewheel_core::workflow::{Meta, Workflow, accumulator, rule, step};
+use tidewheel_core::workflow::{Meta, Workflow, accumulator, condition, rule, step};
 
 use crate::{double, inc, produced, ran};
 
@@ -183,6 +183,33 @@ fn hooks_see_input_and_output_in_the_order_of_attachment() {
         .unwrap();
     ran(&workflow, 4_i64);
     assert_eq!(*seen.lock().unwrap(), ["first 4", "second 4", "third 8"]);
+}
+
+#[test]
+fn hooks_of_a_condition_are_called_and_those_of_a_rule_belong_to_its_work() {
+    let calls = Arc::new(Mutex::new(Vec::new()));
+    let noted = |name: &'static str| {
+        let calls = Arc::clone(&calls);
+        move |_: &tidewheel_core::policy::NodeInfo<'_>, _: &tidewheel_core::fact::Value| {
+            calls.lock().unwrap().push(name);
+            Ok(())
+        }
+    };
+    let workflow = Workflow::new("w")
+        .add(condition("gate", |x: &i64| *x > 0).hook_before(noted("gate")))
+        .add(
+            rule("r")
+                .when(|x: i64| async move { x > 5 })
+                .then(double)
+                .after("gate")
+                .hook_before(noted("rule")),
+        )
+        .build()
+        .unwrap();
+    ran(&workflow, 1_i64);
+    assert_eq!(*calls.lock().unwrap(), ["gate"]);
+    ran(&workflow, 10_i64);
+    assert_eq!(*calls.lock().unwrap(), ["gate", "gate", "rule"]);
 }
 
 #[test]

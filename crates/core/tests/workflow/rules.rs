@@ -198,6 +198,11 @@ fn a_condition_that_is_async_or_under_a_policy_is_handed_out_like_a_step() {
         run.plan(10_i64);
         let mut handed_out = run.prepare();
         assert_eq!(handed_out.len(), 1, "the condition");
+        assert_eq!(
+            handed_out[0].is_async(),
+            handed_out[0].node().name == Some("later"),
+            "the test, not the reaction"
+        );
         let executed = handed_out.remove(0).execute();
         run.apply(executed);
         assert!(run.productions().is_empty(), "only the condition was looked at");
