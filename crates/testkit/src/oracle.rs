@@ -11,16 +11,26 @@ use crate::spec::{Datum, How, Kind, Part, Spec, Test, Trouble};
 /// Panics if it is no workflow.
 #[must_use]
 pub fn expected(spec: &Spec, inputs: &[i64]) -> Expected {
+    expected_since(spec, inputs, &vec![0; spec.parts.len()])
+}
+
+/// Returns what a workflow comes to for these inputs if each component takes part from some input on: not
+/// before anything that it comes after.
+///
+/// # Panics
+/// Panics if it is no workflow.
+#[must_use]
+pub fn expected_since(spec: &Spec, inputs: &[i64], since: &[usize]) -> Expected {
     let types = spec.types().expect("what is given to the oracle is a workflow");
     let scopes = types.into_iter().map(|(_, scope)| scope).collect();
-    let mut world = World { spec, inputs, scopes, columns: Vec::new() };
+    let mut world = World { spec, inputs, since, scopes, columns: Vec::new() };
     for at in 0..spec.parts.len() {
         let column = world.column(at);
         world.columns.push(column);
     }
     let is_map = |at: &usize| matches!(spec.parts[*at].kind, Kind::Map { .. });
     let items = (0..spec.parts.len()).filter(is_map).map(|at| world.columns[at].len()).sum();
-    let joins = spec.parts.iter().map(|part| world.joins(part)).collect();
+    let joins = (0..spec.parts.len()).map(|at| world.joins(at)).collect();
     Expected { columns: world.columns, joins, items }
 }
 
@@ -86,6 +96,7 @@ impl Why {
 struct World<'s> {
     spec: &'s Spec,
     inputs: &'s [i64],
+    since: &'s [usize],
     scopes: Vec<Vec<usize>>,
     columns: Vec<BTreeMap<Place, Cell>>,
 }
@@ -95,7 +106,7 @@ impl World<'_> {
         let part = &self.spec.parts[at];
         let mut column = BTreeMap::new();
         let mut state = None;
-        for place in self.places(&self.scopes[at]) {
+        for place in self.places(&self.scopes[at], self.since[at]) {
             let cell = match &part.kind {
                 Kind::Step { calc, fault, .. } => {
                     self.cell(part, &place, |taken| mended(part, calc.of(*fault, taken)))
@@ -168,9 +179,10 @@ impl World<'_> {
     }
 
     /// Returns the lists of what several parents give, at each place where all of them came.
-    fn joins(&self, part: &Part) -> BTreeMap<Place, Datum> {
+    fn joins(&self, at: usize) -> BTreeMap<Place, Datum> {
+        let part = &self.spec.parts[at];
         let [first, _, ..] = part.parents.as_slice() else { return BTreeMap::new() };
-        let places = self.places(&self.scopes[*first]).into_iter();
+        let places = self.places(&self.scopes[*first], self.since[at]).into_iter();
         places.filter_map(|place| self.taken(part, &place).ok().map(|list| (place, list))).collect()
     }
 
@@ -241,16 +253,16 @@ impl World<'_> {
         }
     }
 
-    /// Returns all places inside of some maps, in order.
-    fn places(&self, scope: &[usize]) -> Vec<Place> {
+    /// Returns all places inside of some maps, in order, from some input on.
+    fn places(&self, scope: &[usize], since: usize) -> Vec<Place> {
         let Some((map, outer)) = scope.split_last() else {
-            return (0..self.inputs.len()).map(|input| vec![input]).collect();
+            return (since..self.inputs.len()).map(|input| vec![input]).collect();
         };
         let items = |list: Place| {
             let count = self.items(&self.spec.parts[*map], &list).map_or(0, |items| items.len());
             (0..count).map(move |item| [list.as_slice(), &[item]].concat())
         };
-        self.places(outer).into_iter().flat_map(items).collect()
+        self.places(outer, since).into_iter().flat_map(items).collect()
     }
 }
 

@@ -4,7 +4,7 @@ use std::hint::black_box;
 use std::sync::Barrier;
 use std::thread;
 
-use tidewheel_testkit::{CountingAllocator, allocations_in};
+use tidewheel_testkit::{CountingAllocator, allocations_in, bytes_held_by};
 
 #[global_allocator]
 static ALLOCATOR: CountingAllocator = CountingAllocator;
@@ -28,6 +28,19 @@ fn growing_is_counted_and_freeing_is_not() {
     assert_eq!(growing, 1);
     let (freeing, ()) = allocations_in(|| drop(bytes));
     assert_eq!(freeing, 0);
+}
+
+#[test]
+fn what_is_held_is_what_was_taken_and_not_freed() {
+    let (held, kept) = bytes_held_by(|| {
+        drop(black_box(vec![0_u8; 4096]));
+        let mut kept: Vec<u8> = black_box(Vec::with_capacity(10));
+        kept.reserve_exact(100);
+        kept
+    });
+    assert_eq!(held, 100);
+    assert_eq!(bytes_held_by(|| drop(kept)).0, -100);
+    assert_eq!(bytes_held_by(|| black_box(vec![0_u64; 8])).0, 64, "zeroed memory counts, too");
 }
 
 #[test]

@@ -1,0 +1,20 @@
+//! Keeps what happened: the event logs of runs, who drives them, when they are due and what people asked of
+//! them. It knows nothing of policies or of how work is run.
+
+pub mod batch;
+pub mod clock;
+pub mod memory;
+mod page;
+pub mod record;
+pub mod sqlite;
+pub mod store;
+
+pub use batch::{Batch, BatchError};
+pub use clock::{Clock, RealClock, Sleep};
+pub use memory::Memory;
+pub use record::{
+    Command, CommandId, DeadLetter, DeadLetterId, Fence, Filter, Lease, NewCommand, NewDeadLetter, NewRun,
+    OwnerId, Page, RunRecord, Shared, Status, Stored, Version,
+};
+pub use sqlite::Sqlite;
+pub use store::{Answer, Append, Claim, Claimed, Guard, Refused, Store, StoreError, Unavailable, Wanted};

@@ -1,0 +1,235 @@
+//! What a store keeps of a run beside its events, and of everything else that must survive.
+
+use std::fmt;
+
+use tidewheel_core::fact::RunId;
+use tidewheel_core::time::Timestamp;
+
+use crate::batch::Batch;
+
+/// How many events a log has; the next one gets this number.
+pub type Version = u64;
+
+/// How often a run was claimed. Whoever writes with an older number is refused.
+pub type Fence = u64;
+
+/// Who drives runs: one process that opened the store, once.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct OwnerId(pub i64);
+
+/// Something that somebody asked of a run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct CommandId(pub i64);
+
+/// Work that was put aside.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct DeadLetterId(pub i64);
+
+/// How a run is, for people and filters. When it is due is another matter: see [`RunRecord::wake_at`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Status {
+    /// It has work to do.
+    Running,
+    /// All that is left waits for a time or for somebody.
+    Waiting,
+    /// Nothing is left to do, and nothing failed.
+    Completed,
+    /// Nothing is left to do, and something failed.
+    Failed,
+    /// Somebody paused it.
+    Paused,
+    /// Somebody stopped it; it can be resumed.
+    Stopped,
+    /// It was put aside after going wrong again and again, with its reason; it can be resumed.
+    Parked,
+    /// Somebody cancelled it.
+    Cancelled,
+}
+
+impl Status {
+    /// Every status.
+    pub const ALL: [Self; 8] = [
+        Self::Running,
+        Self::Waiting,
+        Self::Completed,
+        Self::Failed,
+        Self::Paused,
+        Self::Stopped,
+        Self::Parked,
+        Self::Cancelled,
+    ];
+
+    /// Returns the word that is stored and shown.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Running => "running",
+            Self::Waiting => "waiting",
+            Self::Completed => "completed",
+            Self::Failed => "failed",
+            Self::Paused => "paused",
+            Self::Stopped => "stopped",
+            Self::Parked => "parked",
+            Self::Cancelled => "cancelled",
+        }
+    }
+
+    /// Returns the status with that word.
+    #[must_use]
+    pub fn from_name(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|status| status.name() == name)
+    }
+}
+
+impl fmt::Display for Status {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+/// A run as lists show it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RunRecord {
+    /// Its id.
+    pub id: RunId,
+    /// The name of its workflow.
+    pub workflow: String,
+    /// The version of its workflow.
+    pub workflow_version: u32,
+    /// How it is.
+    pub status: Status,
+    /// Why, where there is something to say.
+    pub reason: Option<String>,
+    /// How many events its log has.
+    pub version: Version,
+    /// Who drives it; `None` if nobody does.
+    pub owner: Option<OwnerId>,
+    /// How often it was claimed.
+    pub fence: Fence,
+    /// When somebody has to look at it; `None` if nothing is to be done.
+    pub wake_at: Option<Timestamp>,
+    /// When it was created.
+    pub created_at: Timestamp,
+    /// When it was last written.
+    pub updated_at: Timestamp,
+}
+
+/// A run to be created.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct NewRun {
+    /// The name of its workflow.
+    pub workflow: String,
+    /// The version of its workflow.
+    pub workflow_version: u32,
+    /// What the workflow consists of and what the run was given, as JSON: it comes back with a claim.
+    pub definition: String,
+    /// Who drives it from the start; without one it waits for somebody.
+    pub owner: Option<OwnerId>,
+}
+
+/// The right to write to a run. It ends when somebody else claims the run.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Lease {
+    /// The run.
+    pub run: RunId,
+    /// The store's own number of the run.
+    pub key: i64,
+    /// What every write carries.
+    pub fence: Fence,
+}
+
+/// Some events as they were stored together.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Stored {
+    /// The number of the first of them.
+    pub first: Version,
+    /// When they were stored.
+    pub at: Timestamp,
+    /// The events.
+    pub events: Batch,
+}
+
+/// Which runs to list, newest first.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Filter {
+    /// Only those with one of these; all where it is empty.
+    pub statuses: Vec<Status>,
+    /// Only those of this workflow.
+    pub workflow: Option<String>,
+    /// Only those whose id begins so.
+    pub id_prefix: Option<String>,
+    /// At most so many; a store has its own bound, too.
+    pub limit: Option<u32>,
+    /// Where the page before ended.
+    pub after: Option<String>,
+}
+
+/// A part of a list.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Page<T> {
+    /// The rows.
+    pub rows: Vec<T>,
+    /// Where the next page begins; `None` at the end.
+    pub next: Option<String>,
+}
+
+/// Something to ask of a run, as a row that its owner finds.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct NewCommand {
+    /// Of which run.
+    pub run: RunId,
+    /// What: a word that the runner knows.
+    pub kind: String,
+    /// With what, as JSON.
+    pub body: String,
+}
+
+/// Something that was asked of a run.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Command {
+    /// Its number; they are obeyed in this order.
+    pub id: CommandId,
+    /// Of which run.
+    pub run: RunId,
+    /// What.
+    pub kind: String,
+    /// With what, as JSON.
+    pub body: String,
+    /// When it was asked.
+    pub at: Timestamp,
+}
+
+/// A small state that runs and processes share, such as that of a circuit breaker.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Shared {
+    /// How often it was written.
+    pub version: u64,
+    /// The state, as JSON.
+    pub body: String,
+}
+
+/// Work to put aside after it failed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct NewDeadLetter {
+    /// Of which run.
+    pub run: RunId,
+    /// Of which node.
+    pub node: String,
+    /// Its input, its failure and its history, as JSON.
+    pub body: String,
+}
+
+/// Work that was put aside after it failed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct DeadLetter {
+    /// Its number.
+    pub id: DeadLetterId,
+    /// Of which run.
+    pub run: RunId,
+    /// Of which node.
+    pub node: String,
+    /// Its input, its failure and its history, as JSON.
+    pub body: String,
+    /// When it was put aside.
+    pub at: Timestamp,
+}

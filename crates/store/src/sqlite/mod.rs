@@ -1,0 +1,28 @@
+//! The store in one file of SQLite: several processes use it at once, one thread of each writes for all its
+//! callers, and what was answered is on the disk.
+
+mod append;
+mod bell;
+mod claim;
+mod command;
+mod connection;
+mod dead_letter;
+pub mod failpoint;
+mod fault;
+mod list;
+mod log;
+mod migrate;
+mod options;
+mod owner;
+mod presence;
+mod reader;
+mod rows;
+mod run;
+mod shared;
+mod store;
+mod transaction;
+mod turn;
+mod writer;
+
+pub use options::Options;
+pub use store::Sqlite;

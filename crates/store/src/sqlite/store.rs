@@ -1,0 +1,342 @@
+//! The store as its users see it: calls become requests for the thread that writes or for those that read.
+
+use std::convert::Infallible;
+use std::fmt;
+use std::fs::File;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::pin::Pin;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::thread;
+
+use rusqlite::Connection;
+use tidewheel_core::fact::RunId;
+use tidewheel_core::time::Span;
+use tokio::sync::{Mutex, mpsc, oneshot};
+
+use crate::clock::Clock;
+use crate::record::{
+    Command, CommandId, DeadLetter, DeadLetterId, Filter, Lease, NewCommand, NewDeadLetter, OwnerId, Page,
+    RunRecord, Shared, Stored, Version,
+};
+use crate::sqlite::connection::{open_to_look, open_writer};
+use crate::sqlite::fault::Fault;
+use crate::sqlite::options::Options;
+use crate::sqlite::presence::{Roster, folder_of};
+use crate::sqlite::reader::{self, Queue};
+use crate::sqlite::transaction::Transaction;
+use crate::sqlite::turn::Turns;
+use crate::sqlite::writer::{Ask, Gauges, Message, Writer};
+use crate::sqlite::{append, claim, command, dead_letter, list, log, migrate, owner, run, shared};
+use crate::store::{Answer, Append, Claim, Claimed, Refused, Store, StoreError};
+
+/// How many requests may wait for the writer; more wait with their callers.
+const WAITING_AT_MOST: usize = 4_096;
+
+/// Keeps runs in one file, for any number of processes on one machine.
+///
+/// Its threads end when it is dropped, after all that was asked before.
+pub struct Sqlite {
+    path: PathBuf,
+    writes: mpsc::Sender<Message>,
+    reads: Arc<Queue>,
+    roster: Arc<Roster>,
+    gauges: Arc<Gauges>,
+    /// Ends when the last thread has ended.
+    ended: Mutex<mpsc::Receiver<Infallible>>,
+}
+
+impl Sqlite {
+    /// Opens a database, and creates it if it is missing; its folder must exist.
+    ///
+    /// It waits for the disk, and for its turn where the shape of the database must change while others write.
+    ///
+    /// # Errors
+    /// The file cannot be used now, is no database of ours, or was written by a later release.
+    pub fn open(path: impl AsRef<Path>, clock: Arc<dyn Clock>) -> Result<Self, StoreError> {
+        Self::open_with(path, clock, &Options::new())
+    }
+
+    /// Opens a database in another way than the usual one.
+    ///
+    /// # Errors
+    /// As for [`Sqlite::open`].
+    pub fn open_with(
+        path: impl AsRef<Path>,
+        clock: Arc<dyn Clock>,
+        options: &Options,
+    ) -> Result<Self, StoreError> {
+        let path = settle(path.as_ref(), options)?;
+        let folder = folder_of(&path);
+        let (connection, turns) = if options.read_only {
+            let connection = open_writer(&path, options)?;
+            migrate::check(&connection)?;
+            (connection, None)
+        } else {
+            match std::fs::create_dir(&folder) {
+                Err(error) if error.kind() != io::ErrorKind::AlreadyExists => {
+                    return Err(Fault::from(error).into());
+                }
+                Ok(()) | Err(_) => {}
+            }
+            let mut turns = Turns::open(&folder)?;
+            turns.take(options.patience)?;
+            let opened = open_writer(&path, options).map_err(StoreError::from).and_then(|mut connection| {
+                migrate::migrate(&mut connection, clock.now())?;
+                Ok(connection)
+            });
+            turns.give();
+            (opened?, Some(turns))
+        };
+
+        let roster = Arc::new(Roster::new(folder, path.clone()));
+        let gauges = Arc::<Gauges>::default();
+        let (writes, queue) = mpsc::channel(WAITING_AT_MOST);
+        let (running, ended) = mpsc::channel::<Infallible>(1);
+        let writer = Writer {
+            connection,
+            queue,
+            turns,
+            patience: options.patience,
+            clock,
+            roster: Arc::clone(&roster),
+            gauges: Arc::clone(&gauges),
+        };
+        let is_running = running.clone();
+        spawn("tidewheel-write", move || {
+            writer.run();
+            drop(is_running);
+        })?;
+        let reads = Arc::<Queue>::default();
+        let store = Self {
+            path: path.clone(),
+            writes,
+            reads: Arc::clone(&reads),
+            roster,
+            gauges,
+            ended: Mutex::new(ended),
+        };
+        for _ in 0..options.readers {
+            let (reads, path, options) = (Arc::clone(&reads), path.clone(), options.clone());
+            let is_running = running.clone();
+            spawn("tidewheel-read", move || {
+                reader::run(&reads, &path, &options);
+                drop(is_running);
+            })?;
+        }
+        Ok(store)
+    }
+
+    /// Does what was asked before, then ends all threads and frees the owners of this process.
+    /// What is asked afterwards is refused.
+    pub async fn close(&self) {
+        self.reads.close();
+        // An error means that it is closed already.
+        let _closed = self.writes.send(Message::Close).await;
+        let _nothing = self.ended.lock().await.recv().await;
+    }
+
+    /// Returns how many transactions were committed; each is one wait for the disk.
+    #[must_use]
+    pub fn commits(&self) -> u64 {
+        self.gauges.commits.load(Ordering::Relaxed)
+    }
+
+    /// Returns where the database is.
+    #[must_use]
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Asks the thread that writes. The work may be done more than once; only its last result counts.
+    fn write<T, F>(&self, weight: usize, work: F) -> Answer<'_, T>
+    where
+        T: Send + 'static,
+        F: FnMut(&mut Transaction<'_>) -> Result<T, Fault> + Send + 'static,
+    {
+        Box::pin(async move {
+            let (ask, answer) = Ask::new(weight, work);
+            let sent = self.writes.send(Message::Write(Box::new(ask))).await;
+            sent.map_err(|_| StoreError::Closed)?;
+            answer.await.unwrap_or(Err(StoreError::Closed))
+        })
+    }
+
+    /// Asks a thread that reads.
+    fn read<T, F>(&self, work: F) -> Answer<'_, T>
+    where
+        T: Send + 'static,
+        F: FnOnce(&Connection) -> Result<T, StoreError> + Send + 'static,
+    {
+        Box::pin(async move {
+            if self.gauges.is_broken.load(Ordering::Acquire) {
+                return Err(StoreError::Broken);
+            }
+            let (reply, answer) = oneshot::channel();
+            let read = Box::new(move |connection: Result<&Connection, Fault>| {
+                let read = connection.map_err(StoreError::from).and_then(work);
+                // Nobody listens any more where the caller gave up.
+                let _unheard = reply.send(read);
+            });
+            self.reads.push(read).map_err(|_| StoreError::Closed)?;
+            answer.await.unwrap_or(Err(StoreError::Closed))
+        })
+    }
+}
+
+/// Returns the one path of a database, whatever links lead to it: all processes must meet in the same folder.
+/// A database that is not ours is refused here, before anything is written beside it.
+fn settle(path: &Path, options: &Options) -> Result<PathBuf, StoreError> {
+    let length = match path.metadata() {
+        Ok(found) => found.len(),
+        Err(error) if error.kind() == io::ErrorKind::NotFound && !options.read_only => {
+            File::options().append(true).create(true).open(path).map_err(Fault::from)?;
+            0
+        }
+        Err(error) => return Err(Fault::from(error).into()),
+    };
+    // An empty file is a database that is about to be created.
+    if length > 0 {
+        let looked = open_to_look(path, options)
+            .map_err(StoreError::from)
+            .and_then(|connection| migrate::refuse_strangers(&connection));
+        match looked {
+            // Whoever only looks cannot finish what a process that died left over; the opening itself can.
+            Ok(()) | Err(StoreError::Unavailable { .. }) => {}
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(path.canonicalize().map_err(Fault::from)?)
+}
+
+fn spawn(name: &str, work: impl FnOnce() + Send + 'static) -> Result<(), StoreError> {
+    thread::Builder::new().name(name.to_owned()).spawn(work).map_err(Fault::from)?;
+    Ok(())
+}
+
+impl Drop for Sqlite {
+    fn drop(&mut self) {
+        // The thread that writes ends when nobody can ask it any more, which is so after this.
+        self.reads.close();
+    }
+}
+
+impl fmt::Debug for Sqlite {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Sqlite").field("path", &self.path).finish_non_exhaustive()
+    }
+}
+
+impl Store for Sqlite {
+    fn append(&self, appends: Vec<Append>) -> Answer<'_, Vec<Result<Lease, Refused>>> {
+        self.write(appends.len(), move |transaction| {
+            appends.iter().map(|one| append::append(transaction, one)).collect()
+        })
+    }
+
+    fn read<'a>(&'a self, run: &'a RunId, from: Version) -> Answer<'a, Vec<Stored>> {
+        let run = run.clone();
+        self.read(move |connection| log::read(connection, &run, from))
+    }
+
+    fn find<'a>(&'a self, run: &'a RunId) -> Answer<'a, Option<RunRecord>> {
+        let run = run.clone();
+        self.read(move |connection| Ok(run::find(connection, &run)?))
+    }
+
+    fn definition<'a>(&'a self, run: &'a RunId) -> Answer<'a, Option<String>> {
+        let run = run.clone();
+        self.read(move |connection| Ok(run::definition(connection, &run)?))
+    }
+
+    fn list(&self, filter: Filter) -> Answer<'_, Page<RunRecord>> {
+        self.read(move |connection| list::list(connection, &filter))
+    }
+
+    fn delete<'a>(&'a self, run: &'a RunId) -> Answer<'a, Result<bool, Refused>> {
+        let run = run.clone();
+        self.write(1, move |transaction| run::delete(transaction, &run))
+    }
+
+    fn checkpoint<'a>(&'a self, run: &'a RunId) -> Answer<'a, Option<(Version, String)>> {
+        let run = run.clone();
+        self.read(move |connection| Ok(run::checkpoint(connection, &run)?))
+    }
+
+    fn join(&self, lease: Span) -> Answer<'_, OwnerId> {
+        self.write(1, move |transaction| owner::join(transaction, lease))
+    }
+
+    fn renew(&self, owner: OwnerId, lease: Span) -> Answer<'_, Result<(), Refused>> {
+        self.write(1, move |transaction| owner::renew(transaction, owner, lease))
+    }
+
+    fn leave(&self, owner: OwnerId) -> Answer<'_, ()> {
+        self.write(1, move |transaction| owner::leave(transaction, owner))
+    }
+
+    fn claim(&self, claim: Claim) -> Answer<'_, Claimed> {
+        self.write(1, move |transaction| claim::claim(transaction, &claim))
+    }
+
+    fn release(&self, leases: Vec<Lease>) -> Answer<'_, ()> {
+        self.write(leases.len(), move |transaction| claim::release(transaction, &leases))
+    }
+
+    fn send(&self, command: NewCommand) -> Answer<'_, Result<CommandId, Refused>> {
+        self.write(1, move |transaction| command::send(transaction, &command))
+    }
+
+    fn commands(&self, owner: OwnerId) -> Answer<'_, Vec<Command>> {
+        self.read(move |connection| Ok(command::of_owner(connection, owner)?))
+    }
+
+    fn commands_of<'a>(&'a self, run: &'a RunId) -> Answer<'a, Vec<Command>> {
+        let run = run.clone();
+        self.read(move |connection| Ok(command::of_run(connection, &run)?))
+    }
+
+    fn alerted(&self, owner: OwnerId) -> Pin<Box<dyn Future<Output = ()> + Send + '_>> {
+        let bell = self.roster.bell(owner);
+        Box::pin(async move {
+            match bell {
+                Some(bell) => bell.notified().await,
+                None => std::future::pending().await,
+            }
+        })
+    }
+
+    fn shared<'a>(&'a self, kind: &'a str, name: &'a str) -> Answer<'a, Option<Shared>> {
+        let (kind, name) = (kind.to_owned(), name.to_owned());
+        self.read(move |connection| Ok(shared::find(connection, &kind, &name)?))
+    }
+
+    fn put_shared<'a>(
+        &'a self,
+        kind: &'a str,
+        name: &'a str,
+        expected: u64,
+        body: String,
+    ) -> Answer<'a, bool> {
+        let put = shared::Put { kind: kind.to_owned(), name: name.to_owned(), expected, body };
+        self.write(1, move |transaction| shared::put(transaction, &put))
+    }
+
+    fn bury(&self, letter: NewDeadLetter) -> Answer<'_, DeadLetterId> {
+        self.write(1, move |transaction| dead_letter::bury(transaction, &letter))
+    }
+
+    fn dead_letters<'a>(
+        &'a self,
+        run: Option<&'a RunId>,
+        after: Option<String>,
+    ) -> Answer<'a, Page<DeadLetter>> {
+        let run = run.cloned();
+        self.read(move |connection| dead_letter::list(connection, run.as_ref(), after.as_deref()))
+    }
+
+    fn unbury(&self, id: DeadLetterId) -> Answer<'_, bool> {
+        self.write(1, move |transaction| dead_letter::unbury(transaction, id))
+    }
+}

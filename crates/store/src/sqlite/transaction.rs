@@ -1,0 +1,45 @@
+//! What a request works with while it writes: the connection, the time, and what follows once all is committed.
+
+use std::collections::BTreeSet;
+
+use rusqlite::{CachedStatement, Connection};
+use tidewheel_core::time::Timestamp;
+
+use crate::record::OwnerId;
+use crate::sqlite::fault::Fault;
+use crate::sqlite::presence::{Presence, Roster};
+use crate::sqlite::rows::nanos;
+
+/// A transaction that is open.
+pub(crate) struct Transaction<'a> {
+    pub(crate) connection: &'a Connection,
+    /// When it began; everything in it happens then.
+    pub(crate) now: Timestamp,
+    pub(crate) roster: &'a Roster,
+    pub(crate) effects: Effects,
+}
+
+/// What happens outside of the database after a commit, and only then.
+#[derive(Default)]
+pub(crate) struct Effects {
+    /// Whom to tell that something was asked of its runs.
+    pub(crate) ring: BTreeSet<OwnerId>,
+    /// Whether everybody is to be told that a run waits for somebody.
+    pub(crate) ring_all: bool,
+    /// Who became an owner.
+    pub(crate) joined: Vec<(OwnerId, Presence)>,
+    /// Who is none any more.
+    pub(crate) left: Vec<OwnerId>,
+}
+
+impl Transaction<'_> {
+    /// Returns a statement that is prepared once.
+    pub(crate) fn statement(&self, sql: &str) -> Result<CachedStatement<'_>, Fault> {
+        Ok(self.connection.prepare_cached(sql)?)
+    }
+
+    /// Returns the time as SQLite keeps it.
+    pub(crate) fn nanos(&self) -> i64 {
+        nanos(self.now)
+    }
+}

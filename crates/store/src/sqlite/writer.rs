@@ -1,0 +1,228 @@
+//! The thread that writes: what queued up while the last commit ran becomes one transaction, and everybody is
+//! answered after its commit. One who comes alone does not wait for others.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::Duration;
+
+use rusqlite::Connection;
+use tokio::sync::{mpsc, oneshot};
+
+use crate::clock::Clock;
+use crate::record::OwnerId;
+use crate::sqlite::failpoint::{self, AFTER_BEGIN, AFTER_COMMIT, AFTER_REQUEST, BEFORE_BEGIN, BEFORE_COMMIT};
+use crate::sqlite::fault::Fault;
+use crate::sqlite::presence::Roster;
+use crate::sqlite::transaction::{Effects, Transaction};
+use crate::sqlite::turn::Turns;
+use crate::store::StoreError;
+
+/// The most writes in one transaction, so that other processes get their turn soon.
+const WRITES_AT_MOST: usize = 2_000;
+
+/// A request on its way to the thread.
+pub(crate) enum Message {
+    Write(Box<dyn Request>),
+    /// Ends the thread after what was asked before.
+    Close,
+}
+
+/// Something to write; it may have to be done more than once, if others in its group fail.
+pub(crate) trait Request: Send {
+    /// Returns how many writes it has.
+    fn weight(&self) -> usize;
+    /// Writes, and keeps what there is to answer.
+    fn run(&mut self, transaction: &mut Transaction<'_>) -> Result<(), Fault>;
+    /// Answers.
+    fn answer(self: Box<Self>, outcome: Result<(), StoreError>);
+}
+
+/// A request as a function, and whoever waits for it.
+pub(crate) struct Ask<T, F> {
+    work: F,
+    weight: usize,
+    done: Option<T>,
+    reply: oneshot::Sender<Result<T, StoreError>>,
+}
+
+impl<T, F> Ask<T, F>
+where
+    T: Send + 'static,
+    F: FnMut(&mut Transaction<'_>) -> Result<T, Fault> + Send + 'static,
+{
+    pub(crate) fn new(weight: usize, work: F) -> (Self, oneshot::Receiver<Result<T, StoreError>>) {
+        let (reply, answer) = oneshot::channel();
+        (Self { work, weight, done: None, reply }, answer)
+    }
+}
+
+impl<T, F> Request for Ask<T, F>
+where
+    T: Send + 'static,
+    F: FnMut(&mut Transaction<'_>) -> Result<T, Fault> + Send + 'static,
+{
+    fn weight(&self) -> usize {
+        self.weight
+    }
+
+    fn run(&mut self, transaction: &mut Transaction<'_>) -> Result<(), Fault> {
+        self.done = Some((self.work)(transaction)?);
+        Ok(())
+    }
+
+    fn answer(self: Box<Self>, outcome: Result<(), StoreError>) {
+        let Self { done, reply, .. } = *self;
+        let answer = outcome.map(|()| done.expect("invariant: a request that was committed was run"));
+        // Nobody listens any more where the caller gave up.
+        let _unheard = reply.send(answer);
+    }
+}
+
+/// What the thread shares with the store.
+#[derive(Default)]
+pub(crate) struct Gauges {
+    pub(crate) commits: AtomicU64,
+    pub(crate) is_broken: AtomicBool,
+}
+
+/// The thread that writes, with all that it needs.
+pub(crate) struct Writer {
+    pub(crate) connection: Connection,
+    pub(crate) queue: mpsc::Receiver<Message>,
+    /// Nobody takes turns where nobody may write.
+    pub(crate) turns: Option<Turns>,
+    pub(crate) patience: Duration,
+    pub(crate) clock: Arc<dyn Clock>,
+    pub(crate) roster: Arc<Roster>,
+    pub(crate) gauges: Arc<Gauges>,
+}
+
+impl Writer {
+    /// Writes until nobody can ask any more.
+    pub(crate) fn run(mut self) {
+        while let Some(message) = self.queue.blocking_recv() {
+            let mut group = Vec::new();
+            let mut weight = 0;
+            let mut next = Some(message);
+            while let Some(message) = next {
+                match message {
+                    Message::Write(request) => {
+                        weight += request.weight();
+                        group.push(request);
+                    }
+                    Message::Close => self.queue.close(),
+                }
+                next = if weight < WRITES_AT_MOST { self.queue.try_recv().ok() } else { None };
+            }
+            self.serve(group);
+        }
+        // Invariant: owners go after the last write; whoever sees them gone may take their runs.
+        self.roster.clear();
+    }
+
+    fn serve(&mut self, mut group: Vec<Box<dyn Request>>) {
+        if group.is_empty() {
+            return;
+        }
+        match self.in_turn(|writer| writer.attempt(&mut group)) {
+            Ok(effects) => {
+                for request in group {
+                    request.answer(Ok(()));
+                }
+                self.ring(effects);
+            }
+            Err(fault) if fault.is_of_request() && group.len() > 1 => {
+                // One of them is to blame: each gets a transaction of its own.
+                for request in group {
+                    self.serve(vec![request]);
+                }
+            }
+            Err(fault) => {
+                if fault.is_final() && !self.gauges.is_broken.swap(true, Ordering::AcqRel) {
+                    tracing::error!(?fault, "the store failed while it wrote to the disk");
+                }
+                for request in group {
+                    request.answer(Err(fault.error()));
+                }
+            }
+        }
+    }
+
+    fn in_turn<T>(&mut self, work: impl FnOnce(&mut Self) -> Result<T, Fault>) -> Result<T, Fault> {
+        if self.gauges.is_broken.load(Ordering::Acquire) {
+            return Err(Fault::broken());
+        }
+        if let Some(turns) = &mut self.turns {
+            turns.take(self.patience)?;
+        }
+        let outcome = work(self);
+        if let Some(turns) = &self.turns {
+            turns.give();
+        }
+        outcome
+    }
+
+    /// Does all requests in one transaction; afterwards all or none of them happened.
+    fn attempt(&mut self, group: &mut [Box<dyn Request>]) -> Result<(Effects, Vec<OwnerId>), Fault> {
+        let outcome = self.transact(group);
+        if outcome.is_err() && !self.connection.is_autocommit() {
+            // What cannot be rolled back is not in the database either: it ends with the connection.
+            if let Err(error) = self.connection.execute_batch("ROLLBACK") {
+                tracing::warn!(%error, "a transaction could not be rolled back");
+            }
+        }
+        outcome
+    }
+
+    fn transact(&self, group: &mut [Box<dyn Request>]) -> Result<(Effects, Vec<OwnerId>), Fault> {
+        failpoint::pass(BEFORE_BEGIN);
+        self.connection.prepare_cached("BEGIN IMMEDIATE")?.execute([])?;
+        failpoint::pass(AFTER_BEGIN);
+        let mut transaction = Transaction {
+            connection: &self.connection,
+            now: self.clock.now(),
+            roster: &self.roster,
+            effects: Effects::default(),
+        };
+        for request in group {
+            request.run(&mut transaction)?;
+            failpoint::pass(AFTER_REQUEST);
+        }
+        let mut effects = transaction.effects;
+        let everybody = if effects.ring_all || !effects.ring.is_empty() {
+            let mut owners = self.connection.prepare_cached("SELECT id FROM owners")?;
+            owners.query_map([], |row| Ok(OwnerId(row.get(0)?)))?.collect::<Result<_, _>>()?
+        } else {
+            Vec::new()
+        };
+        failpoint::pass(BEFORE_COMMIT);
+        failpoint::sync().map_err(Fault::of_commit)?;
+        self.connection.prepare_cached("COMMIT")?.execute([]).map_err(Fault::of_commit)?;
+        failpoint::pass(AFTER_COMMIT);
+        self.gauges.commits.fetch_add(1, Ordering::Relaxed);
+        // Before anybody is answered: who became an owner may wait for its bell at once.
+        for (owner, presence) in effects.joined.drain(..) {
+            self.roster.add(owner, presence);
+        }
+        for owner in effects.left.drain(..) {
+            self.roster.remove(owner);
+        }
+        Ok((effects, everybody))
+    }
+
+    /// Rings for those whom a commit concerns.
+    fn ring(&self, (effects, everybody): (Effects, Vec<OwnerId>)) {
+        let mut ring_all = effects.ring_all;
+        if !ring_all {
+            for owner in effects.ring {
+                // An owner that does not hear is gone, and its runs are everybody's.
+                ring_all |= !self.roster.ring(owner);
+            }
+        }
+        if ring_all {
+            for owner in everybody {
+                self.roster.ring(owner);
+            }
+        }
+    }
+}

@@ -1,0 +1,288 @@
+//! The trait that every backend keeps, and why it may refuse. `tidewheel_testkit::store_suite` says what each
+//! function promises, for every backend alike.
+
+use std::pin::Pin;
+
+use tidewheel_core::fact::RunId;
+use tidewheel_core::time::{Span, Timestamp};
+
+use crate::batch::Batch;
+use crate::record::{
+    Command, CommandId, DeadLetter, DeadLetterId, Fence, Filter, Lease, NewCommand, NewDeadLetter, NewRun,
+    OwnerId, Page, RunRecord, Shared, Status, Stored, Version,
+};
+
+/// What a store will say, later.
+pub type Answer<'a, T> = Pin<Box<dyn Future<Output = Result<T, StoreError>> + Send + 'a>>;
+
+/// Keeps runs. What it has answered survives the end of the process, if the backend is one that lasts.
+///
+/// Nothing is half done: a call that fails has changed nothing, and one whose answer got lost can be found out
+/// by reading again.
+pub trait Store: Send + Sync + 'static {
+    /// Writes to the logs of runs, all in one commit. Each part is taken or refused by itself.
+    ///
+    /// Everything in a part happens together: events, status, due time, handled commands, checkpoint.
+    fn append(&self, appends: Vec<Append>) -> Answer<'_, Vec<Result<Lease, Refused>>>;
+
+    /// Returns the events of a run from a number on, in order; an unknown run has none.
+    ///
+    /// They come as they were stored together, so the first of them may have a smaller number.
+    fn read<'a>(&'a self, run: &'a RunId, from: Version) -> Answer<'a, Vec<Stored>>;
+
+    /// Returns what is known of a run.
+    fn find<'a>(&'a self, run: &'a RunId) -> Answer<'a, Option<RunRecord>>;
+
+    /// Returns what a run was created with, as JSON.
+    fn definition<'a>(&'a self, run: &'a RunId) -> Answer<'a, Option<String>>;
+
+    /// Returns runs, newest first, page by page. A page is right for the moment in which it is read.
+    fn list(&self, filter: Filter) -> Answer<'_, Page<RunRecord>>;
+
+    /// Forgets a run with all that belongs to it, unless somebody drives it. Tells whether it was there.
+    fn delete<'a>(&'a self, run: &'a RunId) -> Answer<'a, Result<bool, Refused>>;
+
+    /// Returns the last checkpoint of a run: how many events it stands for, and what was kept.
+    fn checkpoint<'a>(&'a self, run: &'a RunId) -> Answer<'a, Option<(Version, String)>>;
+
+    /// Makes whoever calls an owner of runs, for as long as it renews in time and lives.
+    fn join(&self, lease: Span) -> Answer<'_, OwnerId>;
+
+    /// Stays an owner for another lease from now on. An owner that came too late learns it here: it is refused,
+    /// and its runs may be somebody else's.
+    fn renew(&self, owner: OwnerId, lease: Span) -> Answer<'_, Result<(), Refused>>;
+
+    /// Stops being an owner; its runs wait for somebody else.
+    fn leave(&self, owner: OwnerId) -> Answer<'_, ()>;
+
+    /// Takes runs that nobody drives, or whose owner is gone. Each claim raises the fence of its run.
+    /// For an owner that is gone itself, nothing is taken.
+    fn claim(&self, claim: Claim) -> Answer<'_, Claimed>;
+
+    /// Gives runs back as they are. A lease that is over changes nothing.
+    fn release(&self, leases: Vec<Lease>) -> Answer<'_, ()>;
+
+    /// Asks something of a run. It becomes due, and its owner is told at once. A run that nobody drives stays due
+    /// until somebody has handled what was asked of it.
+    fn send(&self, command: NewCommand) -> Answer<'_, Result<CommandId, Refused>>;
+
+    /// Returns what was asked of the runs of an owner and not handled yet, in order.
+    fn commands(&self, owner: OwnerId) -> Answer<'_, Vec<Command>>;
+
+    /// Returns what was asked of one run and not handled yet, in order.
+    fn commands_of<'a>(&'a self, run: &'a RunId) -> Answer<'a, Vec<Command>>;
+
+    /// Waits until somebody asked something of a run of this owner, or made a run due that nobody drives.
+    /// It may also come back without a reason, and does so once when the owner leaves or hears that its lease is
+    /// over; as somebody who is no owner here, one waits for ever.
+    fn alerted(&self, owner: OwnerId) -> Pin<Box<dyn Future<Output = ()> + Send + '_>>;
+
+    /// Returns a shared state.
+    fn shared<'a>(&'a self, kind: &'a str, name: &'a str) -> Answer<'a, Option<Shared>>;
+
+    /// Writes a shared state if nobody has written it since that version; zero is for one that is new.
+    /// Tells whether it was written.
+    fn put_shared<'a>(
+        &'a self,
+        kind: &'a str,
+        name: &'a str,
+        expected: u64,
+        body: String,
+    ) -> Answer<'a, bool>;
+
+    /// Puts work aside.
+    fn bury(&self, letter: NewDeadLetter) -> Answer<'_, DeadLetterId>;
+
+    /// Returns what was put aside, oldest first, page by page; of one run or of all.
+    fn dead_letters<'a>(
+        &'a self,
+        run: Option<&'a RunId>,
+        after: Option<String>,
+    ) -> Answer<'a, Page<DeadLetter>>;
+
+    /// Takes something that was put aside away. Tells whether it was there.
+    fn unbury(&self, id: DeadLetterId) -> Answer<'_, bool>;
+}
+
+/// A write to the log of one run.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Append {
+    /// The run.
+    pub run: RunId,
+    /// By what right.
+    pub guard: Guard,
+    /// How many events the log has before; something else is a conflict. Zero for a new run.
+    pub expected: Version,
+    /// The events; there may be none.
+    pub events: Batch,
+    /// How the run is then.
+    pub status: Status,
+    /// Why, where there is something to say.
+    pub reason: Option<String>,
+    /// When somebody has to look at it again; now or earlier for a run with work to do.
+    pub wake_at: Option<Timestamp>,
+    /// What was asked and is done with this.
+    pub handled: Vec<CommandId>,
+    /// The state as a whole after these events, in place of the last one.
+    pub checkpoint: Option<String>,
+    /// Whether nobody drives the run afterwards.
+    pub release: bool,
+}
+
+/// By what right somebody writes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Guard {
+    /// The run does not exist yet.
+    New(Box<NewRun>),
+    /// The run was claimed or created, and nobody claimed it since.
+    Held {
+        /// The store's own number of the run.
+        key: i64,
+        /// What the claim gave.
+        fence: Fence,
+    },
+}
+
+/// Which runs to take.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Claim {
+    /// For whom.
+    pub owner: OwnerId,
+    /// Which.
+    pub wanted: Wanted,
+}
+
+/// Which runs to take.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Wanted {
+    /// This one, whether it is due or not.
+    Run(RunId),
+    /// This one, which the owner has: the lease that it had is over. For an owner to whom the answer to a claim
+    /// got lost.
+    Again(RunId),
+    /// Those that are due, those that are due longest first.
+    Due {
+        /// Of these workflows only, by name and version.
+        workflows: Vec<(String, u32)>,
+        /// At most so many.
+        limit: u32,
+    },
+}
+
+/// What a claim gave.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Claimed {
+    /// The runs, each with what it was created with.
+    pub runs: Vec<(Lease, RunRecord, String)>,
+    /// When the next run that nobody drives becomes due; only for a claim of what is due.
+    pub next_due: Option<Timestamp>,
+}
+
+/// Why one write was refused. Nothing of it happened.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Refused {
+    /// There is no such run.
+    #[error("there is no run `{run}`")]
+    NotFound {
+        /// Which.
+        run: RunId,
+    },
+    /// A run of that id exists.
+    #[error("run `{run}` exists")]
+    Exists {
+        /// Which.
+        run: RunId,
+    },
+    /// Another process drives the run.
+    #[error("run `{run}` is driven by another process")]
+    Owned {
+        /// Which.
+        run: RunId,
+        /// Who drives it.
+        owner: OwnerId,
+    },
+    /// Somebody else claimed the run since.
+    #[error("run `{run}` was taken over by another process")]
+    Fenced {
+        /// Which.
+        run: RunId,
+    },
+    /// The log does not end where it should.
+    #[error("the log of run `{run}` has {found} events, and {expected} were expected")]
+    Conflict {
+        /// Which.
+        run: RunId,
+        /// Where it should end.
+        expected: Version,
+        /// Where it ends.
+        found: Version,
+    },
+    /// The owner did not renew in time.
+    #[error("the lease is over: it was not renewed in time")]
+    LeaseOver,
+}
+
+/// Why a store could not do its part. Nothing of the call happened.
+#[derive(Debug, thiserror::Error)]
+pub enum StoreError {
+    /// It cannot now, and may again later.
+    #[error("the store cannot be used now: {why}")]
+    Unavailable {
+        /// What stands in the way.
+        why: Unavailable,
+        /// What the backend said.
+        #[source]
+        source: Box<dyn std::error::Error + Send + Sync>,
+    },
+    /// What is stored of one run is not what was written.
+    #[error("the log of run `{run}` is damaged at event {version}: {what}")]
+    Damaged {
+        /// Which run.
+        run: RunId,
+        /// The first event that cannot be trusted.
+        version: Version,
+        /// What is wrong.
+        what: String,
+    },
+    /// The store was written by a later release.
+    #[error("the store has version {found}, this release knows {known}")]
+    Newer {
+        /// The version it has.
+        found: u32,
+        /// The newest one that this release knows.
+        known: u32,
+    },
+    /// It can never be trusted again in this process: what was written may not be on the disk.
+    #[error("the store failed while it wrote to the disk and must be opened again")]
+    Broken,
+    /// It was closed.
+    #[error("the store is closed")]
+    Closed,
+    /// Something else that the backend said.
+    #[error("the store failed")]
+    Other(#[source] Box<dyn std::error::Error + Send + Sync>),
+}
+
+/// What stands in the way of a store that may work again.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Unavailable {
+    /// The disk is full.
+    Full,
+    /// Somebody else holds it.
+    Busy,
+    /// It may only be read.
+    ReadOnly,
+    /// The disk or the connection failed.
+    Io,
+}
+
+impl std::fmt::Display for Unavailable {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(match self {
+            Self::Full => "the disk is full",
+            Self::Busy => "somebody else holds it",
+            Self::ReadOnly => "it may only be read",
+            Self::Io => "input or output failed",
+        })
+    }
+}

@@ -1,0 +1,45 @@
+//! The store in SQLite keeps what every store promises; the second handle is a second opening of the file.
+
+use std::sync::Arc;
+
+use tidewheel_store::{Filter, Sqlite, Status, Store as _};
+use tidewheel_testkit::VirtualClock;
+use tidewheel_testkit::store_suite::World;
+
+async fn world() -> World {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("store.db");
+    let clock = VirtualClock::default();
+    let open = || Arc::new(Sqlite::open(&path, Arc::new(clock.clone())).unwrap());
+    let (store, other) = (open(), open());
+    World { store, other, clock, keeps: Box::new(folder) }
+}
+
+tidewheel_testkit::store_suite!(super::world);
+
+/// Few ids with the same beginning are found in another way than many; both give the same pages.
+#[tokio::test]
+async fn lists_by_the_beginning_of_the_id_are_right_for_few_and_for_many() {
+    const RUNS: usize = 6_000;
+    let place = crate::fixture::Place::new();
+    let store = place.open();
+    let runs = (0..RUNS).map(|run| crate::fixture::new_run(&format!("run {run:04}"), None)).collect();
+    assert!(store.append(runs).await.unwrap().iter().all(Result::is_ok));
+    for (prefix, count) in [("run", RUNS), ("run 1", 1_000), ("run 59", 100), ("none", 0)] {
+        for statuses in [vec![], vec![Status::Running, Status::Failed]] {
+            let mut seen = Vec::new();
+            let id_prefix = Some(prefix.to_owned());
+            let mut filter = Filter { id_prefix, statuses, limit: Some(700), ..Filter::default() };
+            loop {
+                let page = store.list(filter.clone()).await.unwrap();
+                seen.extend(page.rows.into_iter().map(|record| record.id));
+                filter.after = page.next;
+                if filter.after.is_none() {
+                    break;
+                }
+            }
+            assert!(seen.iter().all(|id| id.as_str().starts_with(prefix)) && seen.is_sorted_by(|a, b| a > b));
+            assert_eq!(seen.len(), count, "{prefix}");
+        }
+    }
+}

@@ -1,0 +1,128 @@
+//! Owners: they have their runs while they renew in time; whoever is late loses them and is told.
+#![expect(missing_docs, clippy::unwrap_used, reason = "each case is a test: its name says what it shows")]
+
+use std::time::Duration;
+
+use tidewheel_core::time::Span;
+use tidewheel_store::Refused;
+use tokio::time::timeout;
+
+use crate::store_suite::World;
+use crate::store_suite::world::{LEASE, Vary as _, more, new_run};
+
+/// How long a case waits for what must come; only a failure takes that long.
+const LONG: Duration = Duration::from_secs(10);
+
+pub async fn every_owner_is_another(world: World) {
+    let first = world.join().await;
+    let second = world.join_other().await;
+    world.store.leave(first).await.unwrap();
+    let third = world.join().await;
+    assert!(first != second && second != third && first != third);
+}
+
+pub async fn an_owner_that_is_late_loses_its_runs(world: World) {
+    let late = world.join().await;
+    let lease = world.write(new_run("a", Some(late)).due(world.now())).await.unwrap();
+    world.clock.advance(Span::from_millis(LEASE.as_millis() - 1));
+    let other = world.join_other().await;
+    assert_eq!(world.claim_run(other, "a").await, None);
+    world.clock.advance(Span::from_millis(1));
+    let taken = world.claim_due(other, 1).await.runs.remove(0).0;
+    assert_eq!(taken.fence, 2);
+
+    assert_eq!(world.write(more(&lease, 1)).await, Err(Refused::Fenced { run: lease.run.clone() }));
+    assert_eq!(world.store.renew(late, LEASE).await.unwrap(), Err(Refused::LeaseOver));
+    world.store.release(vec![lease]).await.unwrap();
+    assert_eq!(world.found("a").await.owner, Some(other));
+    world.write(more(&taken, 1)).await.unwrap();
+}
+
+pub async fn a_late_owner_is_told_even_if_nobody_took_its_runs(world: World) {
+    let late = world.join().await;
+    world.start("a", late).await;
+    world.clock.advance(LEASE);
+    let store = std::sync::Arc::clone(&world.store);
+    let waiting = tokio::spawn(async move { store.alerted(late).await });
+    tokio::task::yield_now().await;
+    assert_eq!(world.store.renew(late, LEASE).await.unwrap(), Err(Refused::LeaseOver));
+    assert_eq!(world.found("a").await.owner, None);
+    // Whoever waits as this owner must not wait for ever.
+    timeout(LONG, waiting).await.unwrap().unwrap();
+    let again = world.join().await;
+    assert_eq!(world.claim_run(again, "a").await.unwrap().fence, 2);
+}
+
+pub async fn an_owner_that_renews_keeps_its_runs(world: World) {
+    let owner = world.join().await;
+    let other = world.join_other().await;
+    let lease = world.start("a", owner).await;
+    for _ in 0..3 {
+        world.clock.advance(Span::from_secs(20));
+        assert_eq!(world.store.renew(owner, LEASE).await.unwrap(), Ok(()));
+        assert_eq!(world.store.renew(other, LEASE).await.unwrap(), Ok(()));
+        assert_eq!(world.claim_run(other, "a").await, None);
+    }
+    world.write(more(&lease, 1)).await.unwrap();
+}
+
+pub async fn a_lease_may_be_as_long_as_time(world: World) {
+    let owner = world.store.join(Span::LONGEST).await.unwrap();
+    let lease = world.start("a", owner).await;
+    world.clock.advance(Span::from_secs(1_000_000_000));
+    assert_eq!(world.store.renew(owner, Span::from_millis(u64::MAX)).await.unwrap(), Ok(()));
+    let other = world.join_other().await;
+    assert_eq!(world.claim_run(other, "a").await, None);
+    world.write(more(&lease, 1)).await.unwrap();
+}
+
+pub async fn whoever_leaves_frees_its_runs(world: World) {
+    let owner = world.join().await;
+    let other = world.join_other().await;
+    let lease = world.write(new_run("a", Some(owner)).due(world.now())).await.unwrap();
+    world.start("b", other).await;
+    world.store.leave(owner).await.unwrap();
+    world.store.leave(owner).await.unwrap();
+    assert_eq!((world.found("a").await.owner, world.found("b").await.owner), (None, Some(other)));
+    assert_eq!(world.store.renew(owner, LEASE).await.unwrap(), Err(Refused::LeaseOver));
+    let claimed = world.claim_due(other, 9).await;
+    assert_eq!((claimed.runs.len(), claimed.runs[0].0.fence), (1, 2));
+    assert_eq!(world.write(more(&lease, 1)).await, Err(Refused::Fenced { run: lease.run }));
+}
+
+pub async fn an_owner_is_alerted_of_a_run_that_waits_for_somebody(world: World) {
+    let here = world.join().await;
+    let there = world.join_other().await;
+    world.queue("a").await;
+    timeout(LONG, world.store.alerted(here)).await.unwrap();
+    timeout(LONG, world.other.alerted(there)).await.unwrap();
+}
+
+pub async fn an_owner_is_alerted_of_runs_that_were_given_back(world: World) {
+    let here = world.join().await;
+    let there = world.join_other().await;
+    let lease = world.write(new_run("a", Some(here)).due(world.after(9))).await.unwrap();
+    world.store.release(vec![lease]).await.unwrap();
+    timeout(LONG, world.other.alerted(there)).await.unwrap();
+
+    let lease = world.claim_run(here, "a").await.unwrap();
+    world.write(more(&lease, 1).due(world.after(1)).release()).await.unwrap();
+    timeout(LONG, world.other.alerted(there)).await.unwrap();
+
+    world.claim_run(here, "a").await.unwrap();
+    world.store.leave(here).await.unwrap();
+    timeout(LONG, world.other.alerted(there)).await.unwrap();
+}
+
+/// What happened before somebody waits is not lost, and one who waits is woken.
+pub async fn an_alert_is_not_lost(world: World) {
+    let owner = world.join_other().await;
+    world.start("a", owner).await;
+    world.send("a", "one").await.unwrap();
+    timeout(LONG, world.other.alerted(owner)).await.unwrap();
+    let other = std::sync::Arc::clone(&world.other);
+    let waiting = tokio::spawn(async move { other.alerted(owner).await });
+    tokio::task::yield_now().await;
+    world.send("a", "two").await.unwrap();
+    timeout(LONG, waiting).await.unwrap().unwrap();
+}
