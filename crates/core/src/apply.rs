@@ -2,12 +2,22 @@
 
 use std::sync::Arc;
 
-use crate::event::{Absence, Event, FactIx, Phase};
-use crate::execute::{Executed, Outcome};
+use crate::event::{Absence, ActIx, Event, FactIx, FailedAttempt, Phase};
+use crate::execute::{Executed, Outcome, Ticket};
 use crate::fact::Value;
+use crate::policy::Failure;
 use crate::prepare::verdict;
 use crate::run::{ActRow, Run, Status, index};
+use crate::time::Timestamp;
 use crate::workflow::Op;
+
+/// What is known of the attempts at work that is over.
+pub(crate) struct Told {
+    pub(crate) attempts: u32,
+    pub(crate) at: Option<Timestamp>,
+    /// The last attempt, if it failed and somebody decided.
+    pub(crate) last: Option<Box<FailedAttempt>>,
+}
 
 impl Run {
     /// Takes back a piece of work that was run. One that is not out, or is of another run, changes nothing: a
@@ -16,59 +26,136 @@ impl Run {
     /// Returns the events.
     pub fn apply(&mut self, executed: Executed) -> &[Event] {
         self.events.clear();
-        let Executed { run, act, outcome, attempts } = executed;
+        let Executed { run, act, outcome, attempts, failed, last, at } = executed;
         let is_out = self.acts.get(act as usize).is_some_and(|row| row.status == Status::Dispatched);
         if !is_out || run != self.id {
             return &self.events;
         }
         let row = self.acts[act as usize];
-        if row.phase == Phase::Match {
-            match outcome {
-                Outcome::Completed(answer) => self.conclude(act, verdict(Ok(answer)), attempts),
-                Outcome::Failed(failure) => self.conclude(act, Err(failure), attempts),
-                Outcome::Skipped(failure) => {
-                    self.emit(Event::RunnableSkipped { act, failure: Box::new(failure), attempts });
-                    self.end_without_value(act, row, Absence::Skipped);
-                }
-                Outcome::FannedOut(_) => self.conclude(act, Ok(false), attempts),
-            }
-            return &self.events;
+        for failed in failed {
+            let (attempt, due) = (failed.decided.decision.attempt_next, failed.due());
+            self.emit(Event::AttemptFailed { act, failed: Box::new(failed) });
+            self.emit(Event::RunnableDispatched { act, attempt, at: Some(due) });
         }
-        let graph = Arc::clone(&self.graph);
-        match outcome {
-            // A fallback gave a list in place of what could not be taken apart.
-            Outcome::Completed(list) if let Op::FanOut { work, .. } = &graph.node(row.node).op => {
-                match work.split(&list) {
-                    Ok(items) => self.fan_out(act, row, items),
-                    Err(failure) => {
-                        self.emit(Event::RunnableFailed { act, failure: Box::new(failure), attempts });
-                        self.end_without_value(act, row, Absence::Failed);
-                    }
-                }
-            }
-            Outcome::Completed(value) => self.complete(act, row, value),
-            Outcome::FannedOut(items) => self.fan_out(act, row, items),
-            Outcome::Failed(failure) => {
-                self.emit(Event::RunnableFailed { act, failure: Box::new(failure), attempts });
-                self.end_without_value(act, row, Absence::Failed);
-            }
-            Outcome::Skipped(failure) => {
-                self.emit(Event::RunnableSkipped { act, failure: Box::new(failure), attempts });
-                self.end_without_value(act, row, Absence::Skipped);
-            }
+        self.end(act, row, outcome, Told { attempts, at, last });
+        &self.events
+    }
+
+    /// Ends an attempt that failed and is to be followed by another one. Work that is not out changes nothing.
+    pub fn fail_attempt(&mut self, ticket: &Ticket, failed: FailedAttempt) -> &[Event] {
+        self.events.clear();
+        let is_out = self.acts.get(ticket.act as usize).is_some_and(|row| row.status == Status::Dispatched);
+        if is_out && ticket.run == self.id {
+            self.emit(Event::AttemptFailed { act: ticket.act, failed: Box::new(failed) });
         }
         &self.events
     }
 
+    /// Ends a piece of work that is not over, wherever it is: out, waiting for an attempt, or not begun.
+    pub fn cancel(&mut self, ticket: &Ticket, failure: Failure, at: Option<Timestamp>) -> &[Event] {
+        self.events.clear();
+        let row = self.acts.get(ticket.act as usize).copied();
+        if let Some(row) = row.filter(|row| row.status != Status::Over && ticket.run == self.id) {
+            self.end(
+                ticket.act,
+                row,
+                Outcome::Failed(failure),
+                Told { attempts: ticket.attempts, at, last: None },
+            );
+        }
+        &self.events
+    }
+
+    /// Ends everything that is not over.
+    pub fn cancel_all(&mut self, failure: &Failure, at: Option<Timestamp>) -> &[Event] {
+        self.events.clear();
+        // Whatever ends may wake or settle other activations, so each round looks again from where it stopped.
+        let mut act: ActIx = 0;
+        while let Some(row) = self.acts.get(act as usize).copied() {
+            if row.status != Status::Over {
+                let attempts = self.tries.get(&act).map_or(0, |tries| tries.attempt + 1);
+                self.end(act, row, Outcome::Failed(failure.clone()), Told { attempts, at, last: None });
+            }
+            act += 1;
+        }
+        &self.events
+    }
+
+    fn end(&mut self, act: ActIx, row: ActRow, outcome: Outcome, told: Told) {
+        if row.phase == Phase::Match {
+            match outcome {
+                Outcome::Completed(answer) => self.conclude(act, verdict(Ok(answer)), told),
+                Outcome::Failed(failure) => self.conclude(act, Err(failure), told),
+                Outcome::Skipped(failure) => {
+                    self.tell_skipped(act, failure, told);
+                    self.end_without_value(act, row, Absence::Skipped);
+                }
+                Outcome::FannedOut(_) => self.conclude(act, Ok(false), told),
+            }
+            return;
+        }
+        match outcome {
+            // A fallback gave a list in place of what could not be taken apart.
+            Outcome::Completed(list) if let Op::FanOut { work, .. } = &self.graph.node(row.node).op => {
+                match work.split(&list) {
+                    Ok(items) => {
+                        self.tell_completed(act, told);
+                        self.fan_out(act, row, items);
+                    }
+                    Err(failure) => {
+                        self.tell_failed(act, failure, told);
+                        self.end_without_value(act, row, Absence::Failed);
+                    }
+                }
+            }
+            Outcome::Completed(value) => {
+                self.tell_completed(act, told);
+                self.complete(act, row, value);
+            }
+            Outcome::FannedOut(items) => {
+                self.tell_completed(act, told);
+                self.fan_out(act, row, items);
+            }
+            Outcome::Failed(failure) => {
+                self.tell_failed(act, failure, told);
+                self.end_without_value(act, row, Absence::Failed);
+            }
+            Outcome::Skipped(failure) => {
+                self.tell_skipped(act, failure, told);
+                self.end_without_value(act, row, Absence::Skipped);
+            }
+        }
+    }
+
+    /// Says that work gave its result, if there is something to tell of it.
+    pub(crate) fn tell_completed(&mut self, act: ActIx, told: Told) {
+        let Told { attempts, at, last: recovered } = told;
+        if at.is_some() || recovered.is_some() {
+            self.emit(Event::RunnableCompleted { act, attempts, at, recovered });
+        }
+    }
+
+    pub(crate) fn tell_failed(&mut self, act: ActIx, failure: Failure, told: Told) {
+        let Told { attempts, at, last } = told;
+        let (failure, decided) = (Box::new(failure), last.map(|last| Box::new(last.decided)));
+        self.emit(Event::RunnableFailed { act, failure, attempts, at, decided });
+    }
+
+    fn tell_skipped(&mut self, act: ActIx, failure: Failure, told: Told) {
+        let Told { attempts, at, last } = told;
+        let (failure, decided) = (Box::new(failure), last.map(|last| Box::new(last.decided)));
+        self.emit(Event::RunnableSkipped { act, failure, attempts, at, decided });
+    }
+
     fn complete(&mut self, act: u32, row: ActRow, value: Value) {
-        let graph = Arc::clone(&self.graph);
-        match &graph.node(row.node).op {
+        match &self.graph.node(row.node).op {
             Op::Join => self.emit(Event::JoinCompleted { node: row.node, lineage: row.lineage }),
             Op::FanIn { fan_out: Some(_), .. } => {
                 self.emit(Event::FanInCompleted { node: row.node, lineage: row.lineage });
             }
             Op::State(stateful) if self.states.get(&row.node).is_none_or(|state| state.fact.is_none()) => {
-                let fact = self.produce(row, stateful.initial.clone());
+                let initial = stateful.initial.clone();
+                let fact = self.produce(row, initial);
                 self.emit(Event::StateInitiated { node: row.node, fact });
             }
             Op::Step(_)
@@ -117,7 +204,9 @@ impl Run {
             self.emit(Event::NodeSettled { node: row.node, lineage: row.lineage, why });
             self.emit(Event::FannedOut { node: row.node, lineage: row.lineage, fact: None, count: 0 });
             for fan_in in fan_ins {
-                self.settle(*fan_in, row.lineage, why.downstream());
+                if self.sees(*fan_in, row.lineage) {
+                    self.settle(*fan_in, row.lineage, why.downstream());
+                }
             }
             self.advance_states_inside(row.node);
         } else {

@@ -28,11 +28,14 @@ pub struct Problem {
 }
 
 impl Problem {
-    pub(crate) fn new(path: impl Into<String>, message: impl Into<String>) -> Self {
+    /// Says what is wrong at a path.
+    pub fn new(path: impl Into<String>, message: impl Into<String>) -> Self {
         Self { path: path.into(), message: message.into(), help: None, location: None }
     }
 
-    pub(crate) fn help(mut self, help: impl Into<String>) -> Self {
+    /// Says what to do about it.
+    #[must_use]
+    pub fn help(mut self, help: impl Into<String>) -> Self {
         self.help = Some(help.into());
         self
     }
@@ -86,7 +89,10 @@ pub struct Problems(Vec<Problem>);
 
 impl Problems {
     /// Returns the value when nothing is wrong.
-    pub(crate) fn check<T>(problems: Vec<Problem>, value: T) -> Result<T, Self> {
+    ///
+    /// # Errors
+    /// Something is wrong.
+    pub fn check<T>(problems: Vec<Problem>, value: T) -> Result<T, Self> {
         if problems.is_empty() { Ok(value) } else { Err(Self(problems)) }
     }
 

@@ -1,8 +1,10 @@
 //! What happens in a run: every change is one of these, in order. Indexes are dense and count up from zero,
 //! so the same events give the same state everywhere.
 
+use crate::decide::Record;
 use crate::fact::Value;
 use crate::policy::Failure;
+use crate::time::Timestamp;
 use crate::workflow::NodeIx;
 
 /// A fact by its place in the run.
@@ -30,6 +32,24 @@ pub enum Event {
         lineage: LineageIx,
         /// The value.
         value: Value,
+    },
+    /// There is more to say of an input.
+    InputAccepted {
+        /// Which input, counted from zero.
+        input: u32,
+        /// When it was accepted, if somebody knows the time.
+        at: Option<Timestamp>,
+        /// What makes another input the same one.
+        key: Option<String>,
+        /// The one component that it is for; `None` for all that take the input.
+        to: Option<NodeIx>,
+    },
+    /// Components were added to the run.
+    ComponentsAdded {
+        /// Their nodes.
+        nodes: Vec<NodeIx>,
+        /// The first input in which they take part, counted from zero.
+        since: u32,
     },
     /// A fact woke a node.
     RunnableActivated {
@@ -133,12 +153,32 @@ pub enum Event {
         /// Why.
         why: Absence,
     },
-    /// Work was handed out.
+    /// Work was handed out. The same attempt comes again when whoever had it was lost.
     RunnableDispatched {
         /// Which.
         act: ActIx,
         /// The attempt, counted from zero.
         attempt: u32,
+        /// When, if somebody knows the time.
+        at: Option<Timestamp>,
+    },
+    /// An attempt failed, and another one follows.
+    AttemptFailed {
+        /// Which.
+        act: ActIx,
+        /// Why, and what was decided.
+        failed: Box<FailedAttempt>,
+    },
+    /// Work gave its result, and there is something to tell of it.
+    RunnableCompleted {
+        /// Which.
+        act: ActIx,
+        /// How many attempts were made.
+        attempts: u32,
+        /// When, if somebody knows the time.
+        at: Option<Timestamp>,
+        /// The last failure, if a fallback gave the result.
+        recovered: Option<Box<FailedAttempt>>,
     },
     /// Work that was handed out is offered again.
     RunnableReleased {
@@ -153,6 +193,10 @@ pub enum Event {
         failure: Box<Failure>,
         /// How many attempts were made.
         attempts: u32,
+        /// When, if somebody knows the time.
+        at: Option<Timestamp>,
+        /// What was decided after the last attempt, if somebody decided.
+        decided: Option<Box<Record>>,
     },
     /// Work failed and its policy lets it pass.
     RunnableSkipped {
@@ -162,7 +206,30 @@ pub enum Event {
         failure: Box<Failure>,
         /// How many attempts were made.
         attempts: u32,
+        /// When, if somebody knows the time.
+        at: Option<Timestamp>,
+        /// What was decided after the last attempt, if somebody decided.
+        decided: Option<Box<Record>>,
     },
+}
+
+/// An attempt that failed, and what was decided then.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FailedAttempt {
+    /// Why it failed.
+    pub failure: Failure,
+    /// What was decided, with all that the decision was made of.
+    pub decided: Record,
+}
+
+impl FailedAttempt {
+    /// Returns when the next attempt is due.
+    #[must_use]
+    pub fn due(&self) -> Timestamp {
+        let now = self.decided.situation.now;
+        let action = self.decided.decision.action;
+        action.due().or_else(|| action.wake()).unwrap_or(now)
+    }
 }
 
 /// What an activation is about.

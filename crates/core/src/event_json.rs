@@ -5,9 +5,11 @@ use std::borrow::Cow;
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
-use crate::event::{Absence, Arrival, Event, Phase};
+use crate::decide::{Record, RecordError};
+use crate::event::{Absence, Arrival, Event, FailedAttempt, Phase};
 use crate::fact::{NodeId, Value, ValueError};
 use crate::policy::Failure;
+use crate::time::Timestamp;
 use crate::workflow::{NodeIx, Workflow};
 
 /// Why a line is no event of a workflow.
@@ -16,6 +18,9 @@ pub enum EventError {
     /// It is not JSON, or of another shape.
     #[error("the line is no event")]
     Malformed(#[source] serde_json::Error),
+    /// It tells of a decision that cannot be read.
+    #[error("the decision of the event cannot be read")]
+    Decision(#[source] RecordError),
     /// It speaks of a node that the workflow does not have.
     #[error("the event is about `{node}`, which the workflow does not have")]
     UnknownNode {
@@ -37,6 +42,16 @@ impl Event {
         Ok(serde_json::to_string(&form).expect("invariant: an event has no key that is not a string"))
     }
 
+    /// Writes the event as JSON to the end of a text, which does not change if that fails.
+    ///
+    /// # Errors
+    /// A value in it cannot be written as JSON.
+    pub fn write_json(&self, workflow: &Workflow, text: &mut Vec<u8>) -> Result<(), ValueError> {
+        let form = Form::of(self, workflow)?;
+        serde_json::to_writer(text, &form).expect("invariant: an event has no key that is not a string");
+        Ok(())
+    }
+
     /// Reads a line. Values are kept as text until somebody wants them.
     ///
     /// # Errors
@@ -50,7 +65,7 @@ impl Event {
 /// The written form of an event.
 #[derive(Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-enum Form<'a> {
+pub(crate) enum Form<'a> {
     FactProduced {
         fact: u32,
         #[serde(borrow)]
@@ -58,6 +73,19 @@ enum Form<'a> {
         parent: Option<u32>,
         lineage: u32,
         value: Box<RawValue>,
+    },
+    InputAccepted {
+        input: u32,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        at: Option<Timestamp>,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        key: Option<Cow<'a, str>>,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        to: Option<Cow<'a, str>>,
+    },
+    ComponentsAdded {
+        nodes: Vec<Cow<'a, str>>,
+        since: u32,
     },
     RunnableActivated {
         act: u32,
@@ -119,6 +147,20 @@ enum Form<'a> {
     RunnableDispatched {
         act: u32,
         attempt: u32,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        at: Option<Timestamp>,
+    },
+    AttemptFailed {
+        act: u32,
+        failed: FailedForm,
+    },
+    RunnableCompleted {
+        act: u32,
+        attempts: u32,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        at: Option<Timestamp>,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        recovered: Option<FailedForm>,
     },
     RunnableReleased {
         act: u32,
@@ -127,24 +169,32 @@ enum Form<'a> {
         act: u32,
         failure: Box<RawValue>,
         attempts: u32,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        at: Option<Timestamp>,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        decided: Option<Box<RawValue>>,
     },
     RunnableSkipped {
         act: u32,
         failure: Box<RawValue>,
         attempts: u32,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        at: Option<Timestamp>,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        decided: Option<Box<RawValue>>,
     },
 }
 
 #[derive(Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-enum PhaseForm {
+pub(crate) enum PhaseForm {
     Match,
     Work,
 }
 
 #[derive(Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-enum AbsenceForm {
+pub(crate) enum AbsenceForm {
     Unsatisfied,
     Failed,
     Skipped,
@@ -154,7 +204,7 @@ enum AbsenceForm {
 
 #[derive(Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-enum ArrivalForm {
+pub(crate) enum ArrivalForm {
     Fact(u32),
     Absent(AbsenceForm),
 }
@@ -201,15 +251,44 @@ impl From<ArrivalForm> for Arrival {
     }
 }
 
+/// The written form of an attempt that failed.
+#[derive(Serialize, Deserialize)]
+pub(crate) struct FailedForm {
+    failure: Box<RawValue>,
+    decided: Box<RawValue>,
+}
+
+impl FailedForm {
+    fn of(attempt: &FailedAttempt) -> Self {
+        Self { failure: written(&attempt.failure), decided: logged(&attempt.decided) }
+    }
+
+    pub(crate) fn read(&self) -> Result<FailedAttempt, EventError> {
+        Ok(FailedAttempt { failure: failed(&self.failure)?, decided: record(&self.decided)? })
+    }
+}
+
+fn written(failure: &Failure) -> Box<RawValue> {
+    serde_json::value::to_raw_value(failure).expect("invariant: a failure has no key that is not a string")
+}
+
+pub(crate) fn failed(text: &RawValue) -> Result<Failure, EventError> {
+    Failure::from_json(text.get()).map_err(EventError::Malformed)
+}
+
+fn logged(record: &Record) -> Box<RawValue> {
+    RawValue::from_string(record.to_json()).expect("invariant: a record is written as JSON")
+}
+
+pub(crate) fn record(text: &RawValue) -> Result<Record, EventError> {
+    Record::from_json(text.get()).map_err(EventError::Decision)
+}
+
 impl<'a> Form<'a> {
     fn of(event: &Event, workflow: &'a Workflow) -> Result<Self, ValueError> {
         let name = |node: NodeIx| {
             let node = workflow.0.node(node);
             node.name.as_deref().map_or_else(|| Cow::Owned(node.id.to_string()), Cow::Borrowed)
-        };
-        let written = |failure: &Failure| {
-            serde_json::value::to_raw_value(failure)
-                .expect("invariant: a failure has no key that is not a string")
         };
         Ok(match event {
             Event::FactProduced { fact, node, parent, lineage, value } => Self::FactProduced {
@@ -219,6 +298,15 @@ impl<'a> Form<'a> {
                 lineage: *lineage,
                 value: value.to_text()?,
             },
+            Event::InputAccepted { input, at, key, to } => Self::InputAccepted {
+                input: *input,
+                at: *at,
+                key: key.as_ref().map(|key| Cow::Owned(key.clone())),
+                to: to.map(name),
+            },
+            Event::ComponentsAdded { nodes, since } => {
+                Self::ComponentsAdded { nodes: nodes.iter().copied().map(name).collect(), since: *since }
+            }
             Event::RunnableActivated { act, node, fact, lineage, phase } => Self::RunnableActivated {
                 act: *act,
                 node: name(*node),
@@ -261,16 +349,33 @@ impl<'a> Form<'a> {
             Event::NodeSettled { node, lineage, why } => {
                 Self::NodeSettled { node: name(*node), lineage: *lineage, why: (*why).into() }
             }
-            Event::RunnableDispatched { act, attempt } => {
-                Self::RunnableDispatched { act: *act, attempt: *attempt }
+            Event::RunnableDispatched { act, attempt, at } => {
+                Self::RunnableDispatched { act: *act, attempt: *attempt, at: *at }
             }
+            Event::AttemptFailed { act, failed } => {
+                Self::AttemptFailed { act: *act, failed: FailedForm::of(failed) }
+            }
+            Event::RunnableCompleted { act, attempts, at, recovered } => Self::RunnableCompleted {
+                act: *act,
+                attempts: *attempts,
+                at: *at,
+                recovered: recovered.as_deref().map(FailedForm::of),
+            },
             Event::RunnableReleased { act } => Self::RunnableReleased { act: *act },
-            Event::RunnableFailed { act, failure, attempts } => {
-                Self::RunnableFailed { act: *act, failure: written(failure), attempts: *attempts }
-            }
-            Event::RunnableSkipped { act, failure, attempts } => {
-                Self::RunnableSkipped { act: *act, failure: written(failure), attempts: *attempts }
-            }
+            Event::RunnableFailed { act, failure, attempts, at, decided } => Self::RunnableFailed {
+                act: *act,
+                failure: written(failure),
+                attempts: *attempts,
+                at: *at,
+                decided: decided.as_deref().map(logged),
+            },
+            Event::RunnableSkipped { act, failure, attempts, at, decided } => Self::RunnableSkipped {
+                act: *act,
+                failure: written(failure),
+                attempts: *attempts,
+                at: *at,
+                decided: decided.as_deref().map(logged),
+            },
         })
     }
 
@@ -281,7 +386,6 @@ impl<'a> Form<'a> {
             let node = graph.by_name.get(name.as_ref()).copied().or_else(by_id);
             node.ok_or_else(|| EventError::UnknownNode { node: name.into_owned() })
         };
-        let failed = |text: &RawValue| Failure::from_json(text.get()).map_err(EventError::Malformed);
         Ok(match self {
             Self::FactProduced { fact, node, parent, lineage, value } => Event::FactProduced {
                 fact,
@@ -289,6 +393,16 @@ impl<'a> Form<'a> {
                 parent,
                 lineage,
                 value: Value::stored(value),
+            },
+            Self::InputAccepted { input, at, key, to } => Event::InputAccepted {
+                input,
+                at,
+                key: key.map(Cow::into_owned),
+                to: to.map(found).transpose()?,
+            },
+            Self::ComponentsAdded { nodes, since } => Event::ComponentsAdded {
+                nodes: nodes.into_iter().map(found).collect::<Result<_, _>>()?,
+                since,
             },
             Self::RunnableActivated { act, node, fact, lineage, phase } => Event::RunnableActivated {
                 act,
@@ -321,14 +435,31 @@ impl<'a> Form<'a> {
             Self::NodeSettled { node, lineage, why } => {
                 Event::NodeSettled { node: found(node)?, lineage, why: why.into() }
             }
-            Self::RunnableDispatched { act, attempt } => Event::RunnableDispatched { act, attempt },
+            Self::RunnableDispatched { act, attempt, at } => Event::RunnableDispatched { act, attempt, at },
+            Self::AttemptFailed { act, failed } => {
+                Event::AttemptFailed { act, failed: Box::new(failed.read()?) }
+            }
+            Self::RunnableCompleted { act, attempts, at, recovered } => Event::RunnableCompleted {
+                act,
+                attempts,
+                at,
+                recovered: recovered.map(|failed| failed.read().map(Box::new)).transpose()?,
+            },
             Self::RunnableReleased { act } => Event::RunnableReleased { act },
-            Self::RunnableFailed { act, failure, attempts } => {
-                Event::RunnableFailed { act, failure: Box::new(failed(&failure)?), attempts }
-            }
-            Self::RunnableSkipped { act, failure, attempts } => {
-                Event::RunnableSkipped { act, failure: Box::new(failed(&failure)?), attempts }
-            }
+            Self::RunnableFailed { act, failure, attempts, at, decided } => Event::RunnableFailed {
+                act,
+                failure: Box::new(failed(&failure)?),
+                attempts,
+                at,
+                decided: decided.map(|decided| record(&decided).map(Box::new)).transpose()?,
+            },
+            Self::RunnableSkipped { act, failure, attempts, at, decided } => Event::RunnableSkipped {
+                act,
+                failure: Box::new(failed(&failure)?),
+                attempts,
+                at,
+                decided: decided.map(|decided| record(&decided).map(Box::new)).transpose()?,
+            },
         })
     }
 }

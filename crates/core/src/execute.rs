@@ -9,14 +9,16 @@ use std::task::{Poll, Wake, Waker};
 
 use serde::{Deserialize, Serialize};
 
-use crate::event::{ActIx, Phase};
+use crate::event::{ActIx, FailedAttempt, Phase};
 use crate::fact::{FactId, NodeId, RunId, RunnableId, Value};
-use crate::policy::{Failure, NodeInfo};
+use crate::policy::{Failure, NodeInfo, Overrides, Resolved};
 use crate::prepare::verdict;
-use crate::work::{Context, ContextParts, RunContext, Running, Work, panicked};
-use crate::workflow::{Check, Graph, NodeIx, Op};
+use crate::time::Timestamp;
+use crate::work::{Cancellation, Context, ContextParts, RunContext, Running, Signals, Work, panicked};
+use crate::workflow::{Assigned, Check, Graph, NodeIx, Op, Reducer};
 
 /// A piece of work that was handed out.
+#[derive(Clone)]
 pub struct Runnable {
     pub(crate) graph: Arc<Graph>,
     pub(crate) run: RunId,
@@ -25,9 +27,24 @@ pub struct Runnable {
     pub(crate) phase: Phase,
     pub(crate) fact: FactId,
     pub(crate) attempt: u32,
+    pub(crate) started_at: Option<Timestamp>,
+    pub(crate) accepted_at: Option<Timestamp>,
     pub(crate) input: Input,
     pub(crate) meta: BTreeMap<String, Value>,
     pub(crate) context: Arc<RunContext>,
+    pub(crate) assigned: Arc<Assigned>,
+    /// `None` as long as nobody asked for something special.
+    pub(crate) special: Option<Box<Special>>,
+}
+
+/// What is different in this piece of work from others of its node.
+#[derive(Clone, Default)]
+pub(crate) struct Special {
+    overrides: Overrides,
+    /// Other work in place of the node's own.
+    instead: Option<Work>,
+    cancellation: Option<Cancellation>,
+    signals: Option<Arc<dyn Signals>>,
 }
 
 /// A piece of work as a record: enough to find it again in a run that was replayed elsewhere.
@@ -63,6 +80,12 @@ pub struct Executed {
     pub(crate) act: ActIx,
     pub(crate) outcome: Outcome,
     pub(crate) attempts: u32,
+    /// The attempts before, where whoever ran it made several.
+    pub(crate) failed: Vec<FailedAttempt>,
+    /// The last attempt, if it failed and somebody decided what follows.
+    pub(crate) last: Option<Box<FailedAttempt>>,
+    /// When it was over, where somebody knows the time.
+    pub(crate) at: Option<Timestamp>,
 }
 
 /// The right to end a piece of work that was handed out, apart from the work itself.
@@ -70,14 +93,21 @@ pub struct Executed {
 pub struct Ticket {
     pub(crate) run: RunId,
     pub(crate) act: ActIx,
-    attempts: u32,
+    pub(crate) attempts: u32,
 }
 
 impl Ticket {
+    /// Tells whether both are of the same piece of work.
+    #[must_use]
+    pub fn is_of(&self, other: &Self) -> bool {
+        self.act == other.act && self.run == other.run
+    }
+
     /// Ends the piece of work with a given outcome.
     #[must_use]
     pub fn executed(self, outcome: Outcome) -> Executed {
-        Executed { run: self.run, act: self.act, outcome, attempts: self.attempts }
+        let Self { run, act, attempts } = self;
+        Executed { run, act, outcome, attempts, failed: Vec::new(), last: None, at: None }
     }
 }
 
@@ -101,10 +131,36 @@ impl Executed {
         &self.outcome
     }
 
+    /// Returns what came of it, by itself.
+    #[must_use]
+    pub fn into_outcome(self) -> Outcome {
+        self.outcome
+    }
+
     /// Puts another outcome in place of what came of it, as a fallback does.
     #[must_use]
     pub fn with_outcome(self, outcome: Outcome) -> Self {
         Self { outcome, ..self }
+    }
+
+    /// Says when it was over. The run tells it in its events.
+    #[must_use]
+    pub fn ended_at(self, at: Timestamp) -> Self {
+        Self { at: Some(at), ..self }
+    }
+
+    /// Says what was decided after the last attempt, which failed: the reason of a failure, or what a fallback
+    /// helped out of.
+    #[must_use]
+    pub fn decided(self, last: FailedAttempt) -> Self {
+        Self { last: Some(Box::new(last)), ..self }
+    }
+
+    /// Adds the attempts that failed before, in order.
+    #[must_use]
+    pub fn after_attempts(self, failed: Vec<FailedAttempt>) -> Self {
+        let before = failed.last().map_or(0, |last| last.decided.decision.attempt_next);
+        Self { attempts: self.attempts.max(before + 1), failed, ..self }
     }
 }
 
@@ -135,13 +191,101 @@ impl Runnable {
         self.graph.node(self.node).info()
     }
 
+    /// Returns the policy that it runs under.
+    #[must_use]
+    pub fn policy(&self) -> &Arc<Resolved> {
+        self.assigned.policy(self.node)
+    }
+
+    /// Tells whether its policy changes nothing: one call, and its outcome counts.
+    #[must_use]
+    pub fn is_plain(&self) -> bool {
+        self.assigned.is_plain(self.node)
+    }
+
+    /// Returns the attempt, counted from zero.
+    #[must_use]
+    pub const fn attempt(&self) -> u32 {
+        self.attempt
+    }
+
+    /// Returns when its first attempt began, if somebody knows.
+    #[must_use]
+    pub const fn started_at(&self) -> Option<Timestamp> {
+        self.started_at
+    }
+
+    /// Returns when the input that caused it was accepted, if somebody knows.
+    #[must_use]
+    pub const fn accepted_at(&self) -> Option<Timestamp> {
+        self.accepted_at
+    }
+
+    /// Returns the run.
+    #[must_use]
+    pub const fn run_id(&self) -> &RunId {
+        &self.run
+    }
+
+    /// Returns what it works on, as one value.
+    #[must_use]
+    pub fn input(&self) -> Value {
+        self.input.whole()
+    }
+
+    /// Makes it another attempt at the same work.
+    #[must_use]
+    pub fn with_attempt(self, attempt: u32) -> Self {
+        Self { attempt, ..self }
+    }
+
+    /// Gives the work these overrides, as a fallback does.
+    #[must_use]
+    pub fn with_overrides(mut self, overrides: Overrides) -> Self {
+        self.special.get_or_insert_default().overrides = overrides;
+        self
+    }
+
+    /// Puts other work in place of the node's own, on the same input, as a fallback does.
+    #[must_use]
+    pub fn with_work(mut self, work: Work) -> Self {
+        self.special.get_or_insert_default().instead = Some(work);
+        self
+    }
+
+    /// Says who may stop it.
+    #[must_use]
+    pub fn with_cancellation(mut self, cancellation: Cancellation) -> Self {
+        self.special.get_or_insert_default().cancellation = Some(cancellation);
+        self
+    }
+
+    /// Says who listens to it.
+    #[must_use]
+    pub fn with_signals(mut self, signals: Arc<dyn Signals>) -> Self {
+        self.special.get_or_insert_default().signals = Some(signals);
+        self
+    }
+
+    /// Tells whether its function looks at its context, and could learn there that it should stop.
+    #[must_use]
+    pub fn wants_context(&self) -> bool {
+        match (self.instead(), &self.graph.node(self.node).op) {
+            (Some(work), _)
+            | (None, Op::Step(work) | Op::Condition(work) | Op::Rule { reaction: work, .. }) => {
+                work.wants_context()
+            }
+            (None, Op::Join | Op::FanOut { .. } | Op::FanIn { .. } | Op::State(_)) => false,
+        }
+    }
+
     /// Tells whether its function is async; everything else is over when [`Runnable::execute`] returns.
     #[must_use]
     pub fn is_async(&self) -> bool {
-        match &self.graph.node(self.node).op {
-            Op::Rule { test, .. } if self.phase == Phase::Match => test.is_async(&self.graph.nodes),
-            Op::Step(work) | Op::Condition(work) | Op::Rule { reaction: work, .. } => work.is_async(),
-            Op::Join | Op::FanOut { .. } | Op::FanIn { .. } | Op::State(_) => false,
+        match (self.instead(), &self.graph.node(self.node).op) {
+            (Some(work), _) => work.is_async(),
+            (None, Op::Rule { test, .. }) if self.phase == Phase::Match => test.is_async(&self.graph.nodes),
+            (None, op) => op.is_async(),
         }
     }
 
@@ -175,12 +319,23 @@ impl Runnable {
     /// Ends it with a given outcome instead of running it.
     #[must_use]
     pub fn executed(self, outcome: Outcome) -> Executed {
-        Executed { run: self.run, act: self.act, outcome, attempts: self.attempt + 1 }
+        let attempts = self.attempt + 1;
+        Executed { run: self.run, act: self.act, outcome, attempts, failed: Vec::new(), last: None, at: None }
+    }
+
+    fn instead(&self) -> Option<&Work> {
+        self.special.as_ref().and_then(|special| special.instead.as_ref())
     }
 
     fn start(&self) -> Started {
         if let Some(failure) = self.before_hooks() {
             return Started::Over(Outcome::Failed(failure));
+        }
+        if let Some(work) = self.instead() {
+            return match self.call(work, &self.input.whole()) {
+                Running::Done(result) => Started::Over(completed(result)),
+                Running::Later(later) => Started::Later(later),
+            };
         }
         if let (Phase::Match, Input::Value(value)) = (self.phase, &self.input) {
             let check = match &self.graph.node(self.node).op {
@@ -206,10 +361,10 @@ impl Runnable {
                 Started::Over(work.split(list).map_or_else(Outcome::Failed, Outcome::FannedOut))
             }
             (Op::FanIn { reducer, .. }, Input::Values(items)) => {
-                Started::Over(caught(|| (reducer.fold)(items)))
+                Started::Over(caught(|| (reducer.fold)(&self.context_of(reducer), items)))
             }
             (Op::FanIn { reducer, .. }, Input::Value(list)) => {
-                Started::Over(caught(|| (reducer.fold)(&(reducer.split)(list)?)))
+                Started::Over(caught(|| (reducer.fold)(&self.context_of(reducer), &(reducer.split)(list)?)))
             }
             (Op::State(stateful), Input::State { state, input }) => {
                 Started::Over(caught(|| (stateful.next)(state, input)))
@@ -221,20 +376,37 @@ impl Runnable {
     }
 
     fn call(&self, work: &Work, value: &Value) -> Running {
-        let context = if work.wants_context() { self.context_here() } else { Context::empty() };
-        work.start_on(&context, value)
+        if work.wants_context() {
+            work.start_on(&self.context_here(), value)
+        } else {
+            work.start_on(Context::unused(), value)
+        }
+    }
+
+    fn context_of(&self, reducer: &Reducer) -> Context {
+        if reducer.wants_context { self.context_here() } else { Context::empty() }
     }
 
     fn context_here(&self) -> Context {
         let node = self.graph.node(self.node);
-        Context::new(ContextParts {
+        let mut parts = ContextParts {
             node: node.name.clone(),
             runnable: self.id(),
             attempt: self.attempt,
             meta: self.meta.clone(),
             defaults: node.extras.defaults(),
             ..ContextParts::of(&self.run, &self.context)
-        })
+        };
+        if let Some(special) = &self.special {
+            parts.overrides.clone_from(&special.overrides);
+            if let Some(cancellation) = &special.cancellation {
+                parts.cancellation = cancellation.clone();
+            }
+            if let Some(signals) = &special.signals {
+                parts.signals = Arc::clone(signals);
+            }
+        }
+        Context::new(parts)
     }
 }
 

@@ -28,6 +28,8 @@ mod execute;
 
 mod apply;
 
+mod compose;
+
 pub mod event;
 mod event_json;
 
@@ -37,8 +39,10 @@ mod react;
 
 mod query;
 
+pub use compose::ComposeError;
 pub use event_json::EventError;
 pub use execute::{Executed, Outcome, Runnable, RunnableRef, Ticket};
+pub use plan::SignalError;
 pub use query::{Fact, Failed};
 pub use replay::{Change, ReplayError, Signature};
 

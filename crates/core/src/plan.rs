@@ -4,7 +4,33 @@
 use crate::event::{Absence, ActIx, Event, FactIx, LineageIx, Phase};
 use crate::fact::{Payload, Value};
 use crate::run::{FanRow, Run, index};
+use crate::time::Timestamp;
 use crate::workflow::{Edge, NodeIx, Op};
+
+/// Why a signal was not taken.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum SignalError {
+    /// There is no such component.
+    #[error("the workflow has no component `{component}`")]
+    NoComponent {
+        /// The name.
+        component: String,
+    },
+    /// The component comes after others.
+    #[error("`{component}` comes after other components, and a signal goes to one that takes the input")]
+    TakesNoInput {
+        /// The name.
+        component: String,
+    },
+}
+
+/// What is known of an input beside its value.
+#[derive(Default)]
+struct Told {
+    at: Option<Timestamp>,
+    key: Option<String>,
+    to: Option<NodeIx>,
+}
 
 impl Run {
     /// Takes an input and finds what it wakes. Conditions that it wakes are looked at.
@@ -16,12 +42,72 @@ impl Run {
 
     /// Takes an input that is a value already.
     pub fn plan_value(&mut self, input: Value) -> &[Event] {
+        self.take_in(input, Told::default())
+    }
+
+    /// Takes an input of which somebody knows when it was accepted: deadlines count from there. The same key
+    /// twice is one input: the second one changes nothing.
+    pub fn plan_accepted(&mut self, input: Value, at: Timestamp, key: Option<String>) -> &[Event] {
+        if key.as_ref().is_some_and(|key| self.keys.contains_key(key)) {
+            self.events.clear();
+            return &self.events;
+        }
+        self.take_in(input, Told { at: Some(at), key, to: None })
+    }
+
+    /// Takes a signal: an input for one of the components that take the input. The others learn that nothing
+    /// comes for them. It does not count as the last input of the run.
+    ///
+    /// # Errors
+    /// There is no such component, or it takes no input.
+    pub fn plan_signal(
+        &mut self,
+        component: &str,
+        input: Value,
+        at: Option<Timestamp>,
+    ) -> Result<&[Event], SignalError> {
+        let node = self.graph.by_name.get(component).copied().filter(|node| !self.is_left_out(*node));
+        let Some(node) = node else {
+            return Err(SignalError::NoComponent { component: component.to_owned() });
+        };
+        let is_for = |edge: &Edge| {
+            // A map stands behind what takes its list apart.
+            let children = &self.graph.node(edge.to).children;
+            edge.to == node
+                || (self.graph.node(edge.to).name.is_none() && children.iter().any(|child| child.to == node))
+        };
+        match self.graph.roots.iter().find(|edge| is_for(edge)).map(|edge| edge.to) {
+            Some(to) => Ok(self.take_in(input, Told { at, key: None, to: Some(to) })),
+            None => Err(SignalError::TakesNoInput { component: component.to_owned() }),
+        }
+    }
+
+    /// Returns the input that came under a key, counted from zero.
+    #[must_use]
+    pub fn input_of_key(&self, key: &str) -> Option<u32> {
+        self.keys.get(key).copied()
+    }
+
+    fn take_in(&mut self, input: Value, told: Told) -> &[Event] {
         self.events.clear();
+        let sequence = index(self.inputs.len());
         let (fact, lineage) = (self.next_fact(), index(self.lineages.len()));
         self.emit(Event::FactProduced { fact, node: None, parent: None, lineage, value: input });
-        let graph = std::sync::Arc::clone(&self.graph);
-        for edge in &graph.roots {
-            self.deliver(*edge, fact, lineage);
+        let Told { at, key, to } = told;
+        if at.is_some() || key.is_some() || to.is_some() {
+            self.emit(Event::InputAccepted { input: sequence, at, key, to });
+        }
+        for index in 0..self.graph.roots.len() {
+            let edge = self.graph.roots[index];
+            if to.is_none_or(|to| to == edge.to) {
+                self.deliver(edge, fact, lineage);
+            } else {
+                let mut told = Vec::new();
+                self.tell_absence(edge, lineage, Absence::Unsatisfied, &mut told);
+                for (node, lineage, why) in told {
+                    self.settle(node, lineage, why);
+                }
+            }
         }
         self.look_at_conditions();
         &self.events
@@ -37,6 +123,9 @@ impl Run {
 
     fn deliver(&mut self, edge: Edge, fact: FactIx, lineage: LineageIx) {
         let node = edge.to;
+        if !self.sees(node, lineage) {
+            return;
+        }
         match &self.graph.node(node).op {
             Op::Step(_) | Op::FanOut { .. } | Op::FanIn { fan_out: None, .. } => {
                 self.activate(node, fact, lineage, Phase::Work);
@@ -88,6 +177,9 @@ impl Run {
         told: &mut Vec<(NodeIx, LineageIx, Absence)>,
     ) {
         let node = edge.to;
+        if !self.sees(node, lineage) {
+            return;
+        }
         let graph = std::sync::Arc::clone(&self.graph);
         match &graph.node(node).op {
             Op::Step(_) | Op::Condition(_) | Op::Rule { .. } | Op::FanIn { fan_out: None, .. } => {
@@ -95,7 +187,8 @@ impl Run {
             }
             Op::FanOut { fan_ins, .. } => {
                 self.emit(Event::FannedOut { node, lineage, fact: None, count: 0 });
-                told.extend(fan_ins.iter().map(|fan_in| (*fan_in, lineage, why)));
+                let fan_ins = fan_ins.iter().filter(|fan_in| self.sees(**fan_in, lineage));
+                told.extend(fan_ins.map(|fan_in| (*fan_in, lineage, why)));
                 self.advance_states_inside(node);
             }
             Op::Join => {
@@ -152,7 +245,7 @@ impl Run {
             if row.busy {
                 return;
             }
-            let from = self.next_input.get(&node).copied().unwrap_or(0);
+            let from = self.next_input.get(&node).copied().unwrap_or_else(|| self.since_of(node));
             let (turn, looked_at) = self.next_turn(node, row.last, from);
             self.next_input.insert(node, looked_at);
             let Turn::Now(lineage) = turn else { return };

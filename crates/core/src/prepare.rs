@@ -4,11 +4,13 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use crate::apply::Told;
 use crate::event::{Absence, ActIx, Event, FactIx, Phase};
 use crate::execute::{Input, Runnable, RunnableRef, Ticket};
 use crate::fact::{RunnableId, Value};
 use crate::policy::Failure;
-use crate::run::{ActRow, Run, Status};
+use crate::run::{ActRow, Run, Status, Tries};
+use crate::time::Timestamp;
 use crate::work::{Context, ContextParts, Running, Work};
 use crate::workflow::{Check, Meta, NodeIx, Op};
 
@@ -17,11 +19,21 @@ impl Run {
     ///
     /// A piece is handed out again only after [`Run::release`].
     pub fn prepare(&mut self) -> Vec<Runnable> {
+        self.hand_out(None)
+    }
+
+    /// Hands out everything that can run now, for somebody who knows the time and keeps it with the events.
+    pub fn prepare_at(&mut self, now: Timestamp) -> Vec<Runnable> {
+        self.hand_out(Some(now))
+    }
+
+    fn hand_out(&mut self, at: Option<Timestamp>) -> Vec<Runnable> {
         self.events.clear();
         self.look_at_conditions();
         let mut runnables = Vec::with_capacity(self.ready.len());
         while let Some(act) = self.ready.front().copied() {
-            self.emit(Event::RunnableDispatched { act, attempt: 0 });
+            let attempt = self.tries.get(&act).map_or(0, |tries| tries.attempt);
+            self.emit(Event::RunnableDispatched { act, attempt, at });
             runnables.push(self.runnable(act));
         }
         runnables
@@ -76,6 +88,69 @@ impl Run {
         Some(Runnable { attempt: record.attempt, ..self.runnable(act) })
     }
 
+    /// Hands everything out again that is out, as after a crash of whoever had it: the same attempts, which
+    /// count as dispatched once more.
+    pub fn prepare_lost(&mut self, now: Timestamp) -> Vec<Runnable> {
+        self.events.clear();
+        let acts = (0..).zip(&self.acts);
+        let out: Vec<ActIx> =
+            acts.filter(|(_, row)| row.status == Status::Dispatched).map(|(act, _)| act).collect();
+        out.into_iter().map(|act| self.dispatch_again(act, now)).collect()
+    }
+
+    /// Offers everything again that is out, as when somebody gives it another chance: nothing of it counts as lost.
+    pub fn release_all(&mut self) -> &[Event] {
+        self.events.clear();
+        let acts = (0..).zip(&self.acts);
+        let out: Vec<ActIx> =
+            acts.filter(|(_, row)| row.status == Status::Dispatched).map(|(act, _)| act).collect();
+        for act in out {
+            self.emit(Event::RunnableReleased { act });
+        }
+        &self.events
+    }
+
+    /// Hands out the next attempt at a piece of work that waits for it; `None` if none waits.
+    pub fn prepare_retry(&mut self, ticket: &Ticket, now: Timestamp) -> Option<Runnable> {
+        self.events.clear();
+        let row = self.acts.get(ticket.act as usize)?;
+        let waits = row.status == Status::Delayed && ticket.run == self.id;
+        waits.then(|| self.dispatch_again(ticket.act, now))
+    }
+
+    fn dispatch_again(&mut self, act: ActIx, now: Timestamp) -> Runnable {
+        let attempt = self.tries.get(&act).map_or(0, |tries| tries.attempt);
+        self.emit(Event::RunnableDispatched { act, attempt, at: Some(now) });
+        self.runnable(act)
+    }
+
+    /// Returns what waits for its next attempt, with the instants at which those are due.
+    #[must_use]
+    pub fn retries(&self) -> Vec<(Ticket, Timestamp)> {
+        let due = |(act, tries): (&ActIx, &Tries)| Some((self.ticket(*act), tries.due?));
+        let waits = |(act, _): &(&ActIx, &Tries)| self.acts[**act as usize].status == Status::Delayed;
+        self.tries.iter().filter(waits).filter_map(due).collect()
+    }
+
+    /// Returns how often the attempt of a piece of work was handed out: more than once if it got lost.
+    #[must_use]
+    pub fn dispatches(&self, ticket: &Ticket) -> u32 {
+        self.tries.get(&ticket.act).map_or(0, |tries| tries.dispatches)
+    }
+
+    /// Returns the ticket of a piece of work that is not over, by its id.
+    #[must_use]
+    pub fn ticket_of(&self, id: RunnableId) -> Option<Ticket> {
+        let acts = (0..).zip(&self.acts);
+        let open = acts.filter(|(_, row)| row.status != Status::Over).map(|(act, _)| act);
+        open.into_iter().find(|act| self.runnable_id(*act) == id).map(|act| self.ticket(act))
+    }
+
+    fn ticket(&self, act: ActIx) -> Ticket {
+        let attempts = self.tries.get(&act).map_or(0, |tries| tries.attempt) + 1;
+        Ticket { run: self.id.clone(), act, attempts }
+    }
+
     /// Offers a piece of work again whose ticket somebody has. One that is over changes nothing.
     pub fn give_back(&mut self, ticket: &Ticket) -> &[Event] {
         self.events.clear();
@@ -88,6 +163,9 @@ impl Run {
 
     /// Looks at every condition that a fact woke, once per fact and condition.
     pub(crate) fn look_at_conditions(&mut self) {
+        if self.matches.is_empty() {
+            return;
+        }
         let mut known: BTreeMap<(NodeIx, FactIx), Result<bool, Failure>> = BTreeMap::new();
         let graph = Arc::clone(&self.graph);
         while let Some(act) = self.matches.front().copied() {
@@ -108,15 +186,17 @@ impl Run {
                 }
                 Op::Step(_) | Op::Join | Op::FanOut { .. } | Op::FanIn { .. } | Op::State(_) => Ok(true),
             };
-            self.conclude(act, verdict, 1);
+            self.conclude(act, verdict, Told { attempts: 1, at: None, last: None });
         }
     }
 
-    pub(crate) fn conclude(&mut self, act: ActIx, verdict: Result<bool, Failure>, attempts: u32) {
+    /// Ends a look at a condition. `Told` says what is known of its attempts.
+    pub(crate) fn conclude(&mut self, act: ActIx, verdict: Result<bool, Failure>, told: Told) {
         let row = self.acts[act as usize];
         let is_rule = matches!(self.graph.node(row.node).op, Op::Rule { .. });
         match verdict {
             Ok(true) => {
+                self.tell_completed(act, told);
                 self.emit(Event::ConditionSatisfied { node: row.node, fact: row.fact });
                 self.emit(Event::ActivationConsumed { act });
                 if is_rule {
@@ -126,11 +206,12 @@ impl Run {
                 }
             }
             Ok(false) => {
+                self.tell_completed(act, told);
                 self.emit(Event::ActivationConsumed { act });
                 self.settle(row.node, row.lineage, Absence::Unsatisfied);
             }
             Err(failure) => {
-                self.emit(Event::RunnableFailed { act, failure: Box::new(failure), attempts });
+                self.tell_failed(act, failure, told);
                 self.emit(Event::ActivationConsumed { act });
                 self.settle(row.node, row.lineage, Absence::Failed);
             }
@@ -139,8 +220,12 @@ impl Run {
 
     /// Asks a function about a value.
     fn is_true(&self, node: NodeIx, work: &Work, value: &Value) -> Result<bool, Failure> {
-        let context = if work.wants_context() { self.plain_context(node) } else { Context::empty() };
-        let result = match work.start_on(&context, value) {
+        let running = if work.wants_context() {
+            work.start_on(&self.plain_context(node), value)
+        } else {
+            work.start_on(Context::unused(), value)
+        };
+        let result = match running {
             Running::Done(result) => result,
             Running::Later(later) => crate::execute::wait_for(later),
         };
@@ -168,6 +253,8 @@ impl Run {
                 Input::Value(value(row.fact))
             }
         };
+        let tries = if self.tries.is_empty() { None } else { self.tries.get(&act).copied() };
+        let tries = tries.unwrap_or_default();
         Runnable {
             graph: Arc::clone(&self.graph),
             run: self.id.clone(),
@@ -175,16 +262,23 @@ impl Run {
             node: row.node,
             phase: row.phase,
             fact: self.facts[row.fact as usize].id,
-            attempt: 0,
+            attempt: tries.attempt,
+            started_at: tries.started_at,
+            accepted_at: self.accepted.get(&self.lineages[row.lineage as usize].input).copied(),
             input,
             meta: self.meta_of(row.node),
             context: Arc::clone(&self.context),
+            assigned: Arc::clone(&self.assigned),
+            special: None,
         }
     }
 
     /// Returns the values of other components that a node reads, as they are now.
     fn meta_of(&self, node: NodeIx) -> BTreeMap<String, Value> {
         let reads = &self.graph.node(node).extras.reads;
+        if reads.is_empty() {
+            return BTreeMap::new();
+        }
         reads.iter().filter_map(|meta| Some((meta.to_string(), self.meta(meta)?))).collect()
     }
 

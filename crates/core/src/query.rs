@@ -1,5 +1,8 @@
 //! What a run knows: productions, facts, failures, and where they come from.
 
+use std::cmp::Ordering;
+
+use crate::decide::ReasonCode;
 use crate::event::{Absence, FactIx, LineageIx};
 use crate::fact::{FactId, Payload, Value, ValueError};
 use crate::policy::Failure;
@@ -32,6 +35,8 @@ pub struct Failed<'r> {
     pub attempts: u32,
     /// Whether its policy lets it pass.
     pub skipped: bool,
+    /// Why no further attempt was made, if somebody decided.
+    pub reason: Option<ReasonCode>,
     /// The input it comes from, counted from zero.
     pub input: u32,
 }
@@ -62,7 +67,79 @@ impl Run {
     /// # Errors
     /// The value is not of that type.
     pub fn result<T: Payload>(&self, component: &str) -> Result<Option<T>, ValueError> {
-        self.productions_of(component).last().map(|fact| fact.value.get::<T>()).transpose()
+        let Some(node) = self.graph.by_name.get(component).copied() else { return Ok(None) };
+        self.last_of(node).map(|row| row.value.get::<T>()).transpose()
+    }
+
+    /// Returns the last value of a declared output, as [`Run::result`] does of a component; `None` also where
+    /// no output has that name.
+    ///
+    /// # Errors
+    /// The value is not of that type.
+    pub fn output<T: Payload>(&self, name: &str) -> Result<Option<T>, ValueError> {
+        let Some(node) = self.graph.ports.outputs.get(name).copied() else { return Ok(None) };
+        self.last_of(node).map(|row| row.value.get::<T>()).transpose()
+    }
+
+    /// Returns what a component produced last for an input, among the first so many facts of the run.
+    #[must_use]
+    pub fn value_for(&self, component: &str, input: u32, facts: usize) -> Option<&Value> {
+        let node = *self.graph.by_name.get(component)?;
+        let of_input = |row: &&FactRow| self.lineages[row.lineage as usize].input == input;
+        let made = self.facts[..facts.min(self.facts.len())].iter().rev();
+        made.filter(|row| row.node == Some(node)).find(of_input).map(|row| &row.value)
+    }
+
+    /// Tells whether a component gives one value for each input: it is not inside a map.
+    #[must_use]
+    pub fn gives_one_value(&self, component: &str) -> bool {
+        self.graph.by_name.get(component).is_some_and(|node| self.graph.node(*node).scope.is_empty())
+    }
+
+    /// Returns who produced each fact from the given one on, by component and input.
+    pub fn producers_from(&self, fact: usize) -> impl Iterator<Item = (Option<&str>, u32)> {
+        self.facts.iter().skip(fact).map(|row| {
+            let producer = row.node.and_then(|node| self.graph.node(node).name.as_deref());
+            (producer, self.lineages[row.lineage as usize].input)
+        })
+    }
+
+    /// Returns the last input that was no signal, counted from zero; the last signal if there was nothing else.
+    #[must_use]
+    pub fn last_input(&self) -> Option<u32> {
+        let inputs = (0..self.inputs_len()).rev();
+        inputs.clone().find(|input| !self.signals.contains(input)).or_else(|| inputs.into_iter().next())
+    }
+
+    /// Returns how many inputs there were.
+    #[must_use]
+    pub fn inputs_len(&self) -> u32 {
+        crate::run::index(self.inputs.len())
+    }
+
+    /// Returns what policies see of the node that an activation is about.
+    #[must_use]
+    pub fn node_of(&self, act: crate::event::ActIx) -> Option<crate::policy::NodeInfo<'_>> {
+        self.acts.get(act as usize).map(|row| self.graph.node(row.node).info())
+    }
+
+    /// Returns how many activations are not over.
+    #[must_use]
+    pub const fn open_len(&self) -> usize {
+        self.open
+    }
+
+    /// Tells whether something failed that its policy did not let pass.
+    #[must_use]
+    pub fn has_failed(&self) -> bool {
+        self.failures.values().any(|row| !row.skipped)
+    }
+
+    /// Tells whether all that is left waits for its next attempt.
+    #[must_use]
+    pub fn only_waits(&self) -> bool {
+        let waiting = self.tries.keys().filter(|act| self.acts[**act as usize].status == Status::Delayed);
+        self.open > 0 && waiting.count() == self.open
     }
 
     /// Returns everything that a component produced.
@@ -89,6 +166,7 @@ impl Run {
                 failure: &failure.failure,
                 attempts: failure.attempts,
                 skipped: failure.skipped,
+                reason: failure.reason,
                 input: self.lineages[row.lineage as usize].input,
             }
         });
@@ -110,6 +188,36 @@ impl Run {
         self.sorted(|_, row| is_of(row.lineage) && row.node.is_some_and(|node| self.is_production(node)))
     }
 
+    /// Returns what came from a fact, from what came from it, and so on; the fact itself is not among it. What
+    /// a join or a reduce gives came from all of its parts; a state came from the facts that it was fed.
+    #[must_use]
+    pub fn produced_since(&self, fact: FactId) -> Vec<Fact<'_>> {
+        let Some(first) = self.facts.iter().position(|row| row.id == fact) else { return Vec::new() };
+        // Whatever a fact came from stands before it, so that one pass finds everything.
+        let mut came = vec![false; self.facts.len()];
+        for (at, row) in self.facts.iter().enumerate().skip(first + 1) {
+            let is_of = |part: &FactIx| *part as usize == first || came[*part as usize];
+            came[at] = row.parent.as_ref().is_some_and(is_of) || self.parts_of(row).any(|part| is_of(&part));
+        }
+        self.sorted(|at, row| came[at as usize] && row.node.is_some_and(|node| self.is_production(node)))
+    }
+
+    /// Returns the facts that a join or a reduce was given for what it produced.
+    fn parts_of(&self, row: &FactRow) -> impl Iterator<Item = FactIx> {
+        let place = row.node.map(|node| (node, row.lineage));
+        let parts = place.and_then(|place| match self.graph.node(place.0).op {
+            Op::Join => self.joins.get(&place).map(|join| &join.parts),
+            Op::FanIn { fan_out: Some(_), .. } => self.folds.get(&place).map(|fold| &fold.items),
+            Op::Step(_)
+            | Op::Condition(_)
+            | Op::Rule { .. }
+            | Op::FanOut { .. }
+            | Op::FanIn { fan_out: None, .. }
+            | Op::State(_) => None,
+        });
+        parts.into_iter().flatten().copied().flatten()
+    }
+
     /// Returns the way from an input to a fact, the input first.
     #[must_use]
     pub fn ancestry(&self, fact: FactId) -> Vec<Fact<'_>> {
@@ -126,7 +234,8 @@ impl Run {
     /// Returns how many facts a component produced.
     #[must_use]
     pub fn fact_count(&self, component: &str) -> usize {
-        self.productions_of(component).len()
+        let Some(node) = self.graph.by_name.get(component).copied() else { return 0 };
+        self.facts.iter().filter(|row| row.node == Some(node)).count()
     }
 
     /// Returns how many facts there are, inputs and items of maps among them.
@@ -137,12 +246,16 @@ impl Run {
 
     /// Forgets every fact; the workflow stays.
     pub fn purge_memory(&mut self) {
-        let fresh = crate::workflow::Workflow(std::sync::Arc::clone(&self.graph)).run(self.id.clone());
+        let fresh = self.workflow().run(self.id.clone());
         let context = std::sync::Arc::clone(&self.context);
+        let (assigned, runtime) = (std::sync::Arc::clone(&self.assigned), std::mem::take(&mut self.runtime));
+        // Inputs count from zero again, and every one of them comes after what was added.
+        let mut since = std::mem::take(&mut self.since);
+        since.values_mut().filter(|since| **since != crate::compose::NOT_YET).for_each(|since| *since = 0);
         // What is still out belongs to what was forgotten; it shall not come back to something new.
         let mut acts = std::mem::take(&mut self.acts);
         acts.iter_mut().for_each(|row| row.status = Status::Over);
-        *self = Self { context, acts, ..fresh };
+        *self = Self { context, acts, assigned, runtime, since, ..fresh };
     }
 
     fn is_production(&self, node: NodeIx) -> bool {
@@ -159,6 +272,25 @@ impl Run {
             .collect();
         keyed.sort_by(|one, other| (one.0, one.1, &one.2, one.3).cmp(&(other.0, other.1, &other.2, other.3)));
         keyed.into_iter().map(|(.., row)| self.shown(row)).collect()
+    }
+
+    /// Returns the fact of a node that comes last in the order of productions, in one pass.
+    fn last_of(&self, node: NodeIx) -> Option<&FactRow> {
+        let own = self.facts.iter().filter(|row| row.node == Some(node));
+        // Of equals, the one that came later is the last, as in the order of productions.
+        own.max_by(|one, other| self.order_of(one.lineage, other.lineage))
+    }
+
+    /// Compares two lineages of one node by input and place in the maps around it; they are equally deep.
+    fn order_of(&self, mut one: LineageIx, mut other: LineageIx) -> Ordering {
+        let mut order = Ordering::Equal;
+        while one != other {
+            let (row, other_row) = (&self.lineages[one as usize], &self.lineages[other as usize]);
+            order = row.index.cmp(&other_row.index);
+            let (Some(parent), Some(other_parent)) = (row.parent, other_row.parent) else { break };
+            (one, other) = (parent, other_parent);
+        }
+        order
     }
 
     /// Returns the places in the maps around a lineage, outermost first.

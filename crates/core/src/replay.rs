@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
+use crate::compose::NOT_YET;
 use crate::event::Event;
 use crate::event_json::EventError;
 use crate::fact::{NodeId, RunId};
@@ -22,7 +23,8 @@ pub struct ReplayError {
 }
 
 impl Run {
-    /// Makes a run from the events of another, of the same workflow.
+    /// Makes a run from the events of another, of the same workflow: the one that [`Run::workflow`] of that run
+    /// gives, if components were added.
     ///
     /// # Errors
     /// An event speaks of something that does not exist at that point: the log is not whole, or not of this
@@ -32,11 +34,18 @@ impl Run {
         id: impl Into<RunId>,
         events: impl IntoIterator<Item = &'e Event>,
     ) -> Result<Self, ReplayError> {
-        let mut run = workflow.run(id);
+        workflow.run(id).replayed(events)
+    }
+
+    /// Brings a run, which may have its own context and rules, to where events lead.
+    ///
+    /// # Errors
+    /// An event speaks of something that does not exist at that point.
+    pub fn replayed<'e>(mut self, events: impl IntoIterator<Item = &'e Event>) -> Result<Self, ReplayError> {
         for (index, event) in events.into_iter().enumerate() {
-            run.replay_one(event).map_err(|source| ReplayError { index, source })?;
+            self.replay_one(event).map_err(|source| ReplayError { index, source })?;
         }
-        Ok(run)
+        Ok(self)
     }
 
     /// Makes a run from the lines of a log.
@@ -48,12 +57,25 @@ impl Run {
         id: impl Into<RunId>,
         lines: impl IntoIterator<Item = &'l str>,
     ) -> Result<Self, ReplayError> {
-        let mut run = workflow.run(id);
+        workflow.run(id).replayed_json(lines)
+    }
+
+    /// Brings a run, which may have its own context and rules, to where the lines of a log lead.
+    ///
+    /// # Errors
+    /// A line is no event, or not one that can follow here.
+    pub fn replayed_json<'l>(
+        mut self,
+        lines: impl IntoIterator<Item = &'l str>,
+    ) -> Result<Self, ReplayError> {
+        let workflow = self.workflow();
         for (index, line) in lines.into_iter().enumerate() {
-            let event = Event::from_json(line, workflow);
-            event.and_then(|event| run.replay_one(&event)).map_err(|source| ReplayError { index, source })?;
+            let event = Event::from_json(line, &workflow);
+            event
+                .and_then(|event| self.replay_one(&event))
+                .map_err(|source| ReplayError { index, source })?;
         }
-        Ok(run)
+        Ok(self)
     }
 
     fn replay_one(&mut self, event: &Event) -> Result<(), EventError> {
@@ -88,9 +110,18 @@ impl Run {
             Event::RunnableActivated { act, node: by, fact: woke, lineage: of, .. } => {
                 *act as usize == self.acts.len() && node(by) && fact(woke) && lineage(of)
             }
-            Event::RunnableDispatched { act, .. } => status(act) == Some(Status::Pending),
+            Event::InputAccepted { input, to, .. } => {
+                (*input as usize) < self.inputs.len() && to.as_ref().is_none_or(node)
+            }
+            Event::ComponentsAdded { nodes, since } => {
+                let is_new = |ix: &u32| node(ix) && self.since.get(ix).is_none_or(|since| *since == NOT_YET);
+                *since as usize == self.inputs.len() && !nodes.is_empty() && nodes.iter().all(is_new)
+            }
+            Event::RunnableDispatched { act, .. } => status(act).is_some_and(|status| status != Status::Over),
             Event::RunnableReleased { act } => status(act) == Some(Status::Dispatched),
             Event::ActivationConsumed { act }
+            | Event::AttemptFailed { act, .. }
+            | Event::RunnableCompleted { act, .. }
             | Event::RunnableFailed { act, .. }
             | Event::RunnableSkipped { act, .. } => status(act).is_some_and(|status| status != Status::Over),
             Event::ConditionSatisfied { node: by, fact: of } => node(by) && fact(of),

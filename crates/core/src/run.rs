@@ -1,15 +1,17 @@
 //! A run: the facts of a workflow and what is pending. It changes by events alone: `Run::absorb` is the only
 //! place that changes anything.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 
+use crate::decide::ReasonCode;
 use crate::event::{Absence, ActIx, Event, FactIx, LineageIx, Phase};
 use crate::execute::runnable_id;
 use crate::fact::{FactId, RunId, RunnableId, Value};
-use crate::policy::Failure;
+use crate::policy::{Failure, NodeInfo, Overlay, Resolved, Rules};
+use crate::time::Timestamp;
 use crate::work::RunContext;
-use crate::workflow::{Graph, NodeIx, Op, Workflow};
+use crate::workflow::{Assigned, Graph, NodeIx, Op, Workflow};
 
 /// A run of a workflow, in memory.
 ///
@@ -36,11 +38,23 @@ pub struct Run {
     pub(crate) graph: Arc<Graph>,
     pub(crate) id: RunId,
     pub(crate) context: Arc<RunContext>,
+    pub(crate) assigned: Arc<Assigned>,
+    /// The rules of this run over those of its workflow, the first first: those of a workflow that grows change.
+    pub(crate) runtime: Vec<(Rules, Overlay)>,
+    /// The first input of each node that was added.
+    pub(crate) since: BTreeMap<NodeIx, u32>,
     pub(crate) facts: Vec<FactRow>,
     pub(crate) lineages: Vec<LineageRow>,
     /// The lineage of each input.
     pub(crate) inputs: Vec<LineageIx>,
+    /// When inputs were accepted, and under which key: those of which somebody said so.
+    pub(crate) accepted: BTreeMap<u32, Timestamp>,
+    pub(crate) keys: BTreeMap<String, u32>,
+    /// The inputs that were for one component alone.
+    pub(crate) signals: BTreeSet<u32>,
     pub(crate) acts: Vec<ActRow>,
+    /// The attempts at work that is not over: those of which somebody knows the time, or that failed once.
+    pub(crate) tries: BTreeMap<ActIx, Tries>,
     /// Conditions to look at, in order.
     pub(crate) matches: VecDeque<ActIx>,
     /// Work to hand out, in order.
@@ -93,7 +107,20 @@ pub(crate) struct ActRow {
 pub(crate) enum Status {
     Pending,
     Dispatched,
+    /// An attempt failed, and the next one is not due yet.
+    Delayed,
     Over,
+}
+
+/// What is known of the attempts at a piece of work.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Tries {
+    /// The attempt that is out, or comes next.
+    pub(crate) attempt: u32,
+    /// How often this attempt was handed out.
+    pub(crate) dispatches: u32,
+    pub(crate) started_at: Option<Timestamp>,
+    pub(crate) due: Option<Timestamp>,
 }
 
 #[derive(Clone, Debug)]
@@ -135,6 +162,8 @@ pub(crate) struct FailureRow {
     pub(crate) failure: Failure,
     pub(crate) attempts: u32,
     pub(crate) skipped: bool,
+    /// Why there was no further attempt, if somebody decided.
+    pub(crate) reason: Option<ReasonCode>,
 }
 
 impl Workflow {
@@ -144,10 +173,17 @@ impl Workflow {
             graph: Arc::clone(&self.0),
             id: id.into(),
             context: Arc::default(),
+            assigned: Arc::clone(&self.0.assigned),
+            runtime: Vec::new(),
+            since: BTreeMap::new(),
             facts: Vec::new(),
             lineages: Vec::new(),
             inputs: Vec::new(),
+            accepted: BTreeMap::new(),
+            keys: BTreeMap::new(),
+            signals: BTreeSet::new(),
             acts: Vec::new(),
+            tries: BTreeMap::new(),
             matches: VecDeque::new(),
             ready: VecDeque::new(),
             open: 0,
@@ -170,6 +206,35 @@ impl Run {
     pub fn with_context(mut self, context: RunContext) -> Self {
         self.context = Arc::new(context);
         self
+    }
+
+    /// Puts rules of this run over those of its workflow, or in their place. Belongs before the first input.
+    #[must_use]
+    pub fn with_policies(mut self, runtime: Rules, overlay: Overlay) -> Self {
+        let rules = self.assigned.rules.overlaid(Some(runtime.clone()), overlay);
+        self.assigned = Arc::new(Assigned::new(rules, &self.graph.nodes));
+        self.runtime.push((runtime, overlay));
+        self.requeue();
+        self
+    }
+
+    /// Returns the definition of this run: the one that it began with, and what was added. Events of the run
+    /// are written and replayed with it.
+    #[must_use]
+    pub fn workflow(&self) -> Workflow {
+        Workflow(Arc::clone(&self.graph))
+    }
+
+    /// Returns the rules that hold in this run.
+    #[must_use]
+    pub fn rules(&self) -> &Rules {
+        &self.assigned.rules
+    }
+
+    /// Returns each node with the policy that it runs under and whether its work is async.
+    pub fn nodes(&self) -> impl Iterator<Item = (NodeInfo<'_>, &Arc<Resolved>, bool)> {
+        let nodes = (0..).zip(&self.graph.nodes);
+        nodes.map(|(ix, node)| (node.info(), self.assigned.policy(ix), node.op.is_async()))
     }
 
     /// Returns the values from outside.
@@ -220,6 +285,18 @@ impl Run {
             Event::FactProduced { node, parent, lineage, value, .. } => {
                 self.absorb_fact(*node, *parent, *lineage, value);
             }
+            Event::InputAccepted { input, at, key, to } => {
+                if let Some(at) = at {
+                    self.accepted.insert(*input, *at);
+                }
+                if to.is_some() {
+                    self.signals.insert(*input);
+                }
+                if let Some(key) = key {
+                    self.keys.insert(key.clone(), *input);
+                }
+            }
+            Event::ComponentsAdded { nodes, since } => self.absorb_components(nodes, *since),
             Event::RunnableActivated { act, node, fact, lineage, phase } => {
                 let row = ActRow {
                     node: *node,
@@ -278,21 +355,37 @@ impl Run {
             Event::NodeSettled { node, lineage, why } => {
                 self.absent.insert((*node, *lineage), *why);
             }
-            Event::RunnableDispatched { act, .. } => {
-                self.acts[*act as usize].status = Status::Dispatched;
-                remove_from(&mut self.ready, *act);
+            Event::RunnableDispatched { act, attempt, at } => self.absorb_dispatch(*act, *attempt, *at),
+            Event::AttemptFailed { act, failed } => {
+                self.leave_queue(*act);
+                self.acts[*act as usize].status = Status::Delayed;
+                let tries = self.tries.entry(*act).or_default();
+                tries.attempt = failed.decided.decision.attempt_next;
+                tries.dispatches = 0;
+                tries.started_at.get_or_insert(failed.decided.situation.step_started_at);
+                tries.due = Some(failed.due());
             }
+            Event::RunnableCompleted { .. } => {}
             Event::RunnableReleased { act } => {
-                self.acts[*act as usize].status = Status::Pending;
-                self.ready.push_back(*act);
+                let row = &mut self.acts[*act as usize];
+                row.status = Status::Pending;
+                // Rules that changed meanwhile may let a condition be looked at where it stands.
+                let (node, phase) = (row.node, row.phase);
+                self.queue_of(node, phase).push_back(*act);
+                // Whoever gives work back did not lose it.
+                if let Some(tries) = self.tries.get_mut(act) {
+                    tries.dispatches = 0;
+                }
             }
-            Event::RunnableFailed { act, failure, attempts } => {
-                let row = FailureRow { failure: (**failure).clone(), attempts: *attempts, skipped: false };
-                self.failures.insert(*act, row);
+            Event::RunnableFailed { act, failure, attempts, decided, .. } => {
+                let reason = decided.as_ref().map(|decided| decided.decision.reason);
+                let (failure, attempts) = ((**failure).clone(), *attempts);
+                self.failures.insert(*act, FailureRow { failure, attempts, skipped: false, reason });
             }
-            Event::RunnableSkipped { act, failure, attempts } => {
-                let row = FailureRow { failure: (**failure).clone(), attempts: *attempts, skipped: true };
-                self.failures.insert(*act, row);
+            Event::RunnableSkipped { act, failure, attempts, decided, .. } => {
+                let reason = decided.as_ref().map(|decided| decided.decision.reason);
+                let (failure, attempts) = ((**failure).clone(), *attempts);
+                self.failures.insert(*act, FailureRow { failure, attempts, skipped: true, reason });
             }
         }
     }
@@ -349,8 +442,10 @@ impl Run {
         let Op::FanOut { fan_ins, .. } = &self.graph.node(node).op else { return };
         if let Some(fact) = fact {
             for fan_in in fan_ins {
-                let row = FoldRow { fact, items: vec![None; count as usize], left: count, failed: false };
-                self.folds.insert((*fan_in, lineage), row);
+                if self.sees(*fan_in, lineage) {
+                    let row = FoldRow { fact, items: vec![None; count as usize], left: count, failed: false };
+                    self.folds.insert((*fan_in, lineage), row);
+                }
             }
         }
     }
@@ -358,21 +453,51 @@ impl Run {
     /// Returns where an activation waits: conditions that are looked at where they stand, or work to hand out.
     fn queue_of(&mut self, node: NodeIx, phase: Phase) -> &mut VecDeque<ActIx> {
         match phase {
-            Phase::Match if self.graph.node(node).looks_inline => &mut self.matches,
+            Phase::Match if self.assigned.looks_inline(node) => &mut self.matches,
             Phase::Match | Phase::Work => &mut self.ready,
         }
     }
 
+    /// Puts what is pending where it waits under the rules as they are, in the order in which it was woken.
+    pub(crate) fn requeue(&mut self) {
+        let matches = std::mem::take(&mut self.matches);
+        let mut pending: Vec<ActIx> = matches.into_iter().chain(std::mem::take(&mut self.ready)).collect();
+        pending.sort_unstable();
+        for act in pending {
+            let row = self.acts[act as usize];
+            self.queue_of(row.node, row.phase).push_back(act);
+        }
+    }
+
     fn close(&mut self, act: ActIx) {
-        let row = &mut self.acts[act as usize];
-        if row.status == Status::Over {
+        if self.acts[act as usize].status == Status::Over {
             return;
         }
-        let (was, node, phase) = (row.status, row.node, row.phase);
-        row.status = Status::Over;
+        self.leave_queue(act);
+        self.acts[act as usize].status = Status::Over;
         self.open -= 1;
-        if was == Status::Pending {
-            remove_from(self.queue_of(node, phase), act);
+        if !self.tries.is_empty() {
+            self.tries.remove(&act);
+        }
+    }
+
+    fn leave_queue(&mut self, act: ActIx) {
+        let row = self.acts[act as usize];
+        if row.status == Status::Pending {
+            remove_from(self.queue_of(row.node, row.phase), act);
+        }
+    }
+
+    fn absorb_dispatch(&mut self, act: ActIx, attempt: u32, at: Option<Timestamp>) {
+        self.leave_queue(act);
+        self.acts[act as usize].status = Status::Dispatched;
+        // In memory nobody tells the time, and the first attempt leaves nothing to remember.
+        if at.is_some() || attempt > 0 {
+            let tries = self.tries.entry(act).or_default();
+            tries.dispatches = if tries.attempt == attempt { tries.dispatches + 1 } else { 1 };
+            tries.attempt = attempt;
+            tries.started_at = tries.started_at.or(at);
+            tries.due = None;
         }
     }
 }

@@ -53,7 +53,8 @@ impl Value {
     }
 
     /// Keeps the text of a value that was stored; it is read when somebody wants it.
-    pub(crate) fn stored(text: Box<RawValue>) -> Self {
+    #[must_use]
+    pub fn stored(text: Box<RawValue>) -> Self {
         Self(Arc::new(Stored(text)))
     }
 
@@ -76,7 +77,7 @@ impl Value {
     ///
     /// # Errors
     /// The type cannot be written as JSON.
-    pub(crate) fn to_text(&self) -> Result<Box<RawValue>, ValueError> {
+    pub fn to_text(&self) -> Result<Box<RawValue>, ValueError> {
         if let Some(stored) = self.held::<Stored>() {
             return Ok(stored.0.clone());
         }

@@ -34,5 +34,5 @@ pub use rate::{Rate, Slot};
 pub use record::{RecordedPolicy, RecordedRule};
 pub use resolve::{Overlay, Resolution, Rule, Rules};
 pub use resolved::{DEFAULT_BASE_DELAY, DEFAULT_MAX_DELAY, Resolved};
-pub use view::{ErrorCode, Failure, Kind, NodeInfo, Overrides, Recovery, Work};
+pub use view::{ErrorCode, Failure, Kind, NodeInfo, Overrides, Recovery};
 pub use written::Policy;

@@ -129,6 +129,61 @@ impl Resolved {
         self.execution_mode.unwrap_or(ExecutionMode::Durable)
     }
 
+    /// Tells whether the policy changes nothing: one call, and its outcome counts.
+    ///
+    /// A field that only says something to people does not count as a change.
+    #[must_use]
+    pub fn is_plain(&self) -> bool {
+        let Self {
+            max_retries,
+            delays: _,
+            timeout,
+            total_timeout,
+            deadline,
+            on_failure,
+            fallback,
+            compensation,
+            retryable_errors: _,
+            non_retryable_errors: _,
+            retry_budget,
+            circuit_breaker,
+            execution_mode,
+            priority,
+            idempotency_key,
+            queue_timeout,
+            concurrency_limit,
+            rate_limit,
+            delay,
+            scheduled_at,
+            heartbeat,
+            checkpoint_after,
+            telemetry_prefix,
+            log_level,
+            metadata,
+        } = self;
+        let limits = [timeout, total_timeout, deadline];
+        *max_retries == 0
+            && limits.into_iter().all(|limit| *limit == Limit::Infinity)
+            && *on_failure == OnFailure::Halt
+            && fallback.is_none()
+            && compensation.is_none()
+            && retry_budget.is_none()
+            && circuit_breaker.is_none()
+            && execution_mode.is_none()
+            && *priority == Priority::Normal
+            && idempotency_key.is_none()
+            && queue_timeout.is_none()
+            && concurrency_limit.is_none()
+            && rate_limit.is_none()
+            && delay.is_none()
+            && scheduled_at.is_none()
+            && heartbeat.is_none()
+            && !checkpoint_after
+            && telemetry_prefix.is_none()
+            && log_level.is_none()
+            && metadata.is_empty()
+    }
+
     /// Tells whether a failure is one that this policy retries.
     ///
     /// The failure's own word counts first, then what is never retried, then what alone is retried.

@@ -2,15 +2,14 @@
 
 use std::borrow::Cow;
 use std::fmt;
-use std::sync::Arc;
 use std::time::Duration;
 
-use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
 use super::options::word_enum;
 use crate::fact::Value;
 use crate::time::Span;
+use crate::work::{IntoWork, Work};
 
 word_enum! {
     /// What a node is: a component of a workflow or a job of a template.
@@ -278,72 +277,15 @@ impl Recovery {
         Self::RetryWith(overrides.into_iter().map(|(key, value)| (key.into(), value.into())).collect())
     }
 
-    /// Runs other work once, on the same input.
-    pub fn run<I, O, F>(name: impl Into<String>, work: F) -> Self
-    where
-        I: DeserializeOwned + Clone + 'static,
-        O: Serialize + Send + Sync + 'static,
-        F: Fn(I) -> Result<O, Failure> + Send + Sync + 'static,
-    {
-        Self::Run(Work::new(name, work))
-    }
-}
-
-type WorkFn = dyn Fn(&Value) -> Result<Value, Failure> + Send + Sync;
-
-/// Other work that a fallback runs in place of what failed.
-#[derive(Clone)]
-pub struct Work {
-    name: String,
-    run: Arc<WorkFn>,
-}
-
-impl Work {
-    /// Names a function that takes the input of what failed and gives its result.
-    pub fn new<I, O, F>(name: impl Into<String>, work: F) -> Self
-    where
-        I: DeserializeOwned + Clone + 'static,
-        O: Serialize + Send + Sync + 'static,
-        F: Fn(I) -> Result<O, Failure> + Send + Sync + 'static,
-    {
-        let run = move |input: &Value| {
-            let input = input.get::<I>().map_err(|error| Failure::of(&error).non_retryable())?;
-            work(input).map(Value::new)
-        };
-        Self { name: name.into(), run: Arc::new(run) }
-    }
-
-    /// Returns the name.
-    #[must_use]
-    pub fn name(&self) -> &str {
-        &self.name
-    }
-
-    /// Runs it.
-    ///
-    /// # Errors
-    /// The work failed, or the input is not of its type.
-    pub fn run(&self, input: &Value) -> Result<Value, Failure> {
-        (self.run)(input)
-    }
-}
-
-impl fmt::Debug for Work {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Work").field("name", &self.name).finish_non_exhaustive()
+    /// Runs other work once, on the same input: any function that could be a step.
+    pub fn run<M>(work: impl IntoWork<M>) -> Self {
+        Self::Run(work.into_work())
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn other_work_runs_on_the_input_of_what_failed() {
-        let work = Work::new("double", |x: i64| Ok(x * 2));
-        assert_eq!(work.run(&Value::new(21_i64)).unwrap().get::<i64>().unwrap(), 42);
-        assert!(work.run(&Value::new("text")).unwrap_err().non_retryable);
-    }
 
     #[test]
     fn a_failure_keeps_what_policies_ask_for() {

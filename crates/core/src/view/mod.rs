@@ -2,6 +2,8 @@
 
 mod graph;
 mod rehearsal;
+mod story;
 
 pub use graph::{EdgeView, GraphView, NodeView};
 pub use rehearsal::{Attempt, Rehearsal, Script, rehearse};
+pub use story::{AbsenceLine, AttemptLine, FactLine, InputLine, Story, WorkLine, WorkState};

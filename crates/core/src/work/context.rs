@@ -84,9 +84,15 @@ impl Context {
     /// Returns the context of work that is run by itself, as in a test.
     #[must_use]
     pub fn empty() -> Self {
+        Self::unused().clone()
+    }
+
+    /// Returns a context for work that does not look at it. It is lent: threads that counted how many hold the
+    /// one that all of them share would wait for each other.
+    pub(crate) fn unused() -> &'static Self {
         static EMPTY: LazyLock<Context> =
             LazyLock::new(|| Context::new(ContextParts::of(&RunId::new(""), &Arc::default())));
-        EMPTY.clone()
+        &EMPTY
     }
 
     /// Returns the run.

@@ -6,10 +6,12 @@ use std::sync::Arc;
 
 use petgraph::graph::{DiGraph, NodeIndex};
 
+use super::assign::Assigned;
 use super::component::{Body, Component};
 use super::error::{BuildError, BuildErrors};
 use super::extras::Extras;
 use super::graph::{Check, Edge, Graph, Node, NodeIx, Op, Workflow};
+use super::ports::{self, Declared, Ports};
 use super::rule::Test;
 use crate::fact::NodeId;
 use crate::policy::{Kind, Matcher, Policy, Rules};
@@ -19,13 +21,29 @@ use crate::work::{PortType, Work};
 #[derive(Clone, Debug)]
 pub struct WorkflowBuilder {
     name: String,
+    version: u32,
     components: Vec<Component>,
     policies: Vec<(Matcher, Policy)>,
+    pub(super) declared: Declared,
 }
 
 impl WorkflowBuilder {
     pub(crate) fn new(name: impl Into<String>) -> Self {
-        Self { name: name.into(), components: Vec::new(), policies: Vec::new() }
+        Self {
+            name: name.into(),
+            version: 1,
+            components: Vec::new(),
+            policies: Vec::new(),
+            declared: Declared::default(),
+        }
+    }
+
+    /// Says which version of the workflow this is; one where nobody says. Runs that were stored under another
+    /// version go on with that one, if somebody registers it, too.
+    #[must_use]
+    pub const fn version(mut self, version: u32) -> Self {
+        self.version = version;
+        self
     }
 
     /// Adds a component. Components may be added in any order.
@@ -73,11 +91,13 @@ impl WorkflowBuilder {
         self
     }
 
-    /// Adds everything of another workflow.
+    /// Adds everything of another workflow. How strictly types are looked at stays as it was here.
     #[must_use]
     pub fn merge(mut self, other: Self) -> Self {
         self.components.extend(other.components);
         self.policies.extend(other.policies);
+        self.declared.input = self.declared.input.or(other.declared.input);
+        self.declared.outputs.extend(other.declared.outputs);
         self
     }
 
@@ -120,9 +140,18 @@ impl WorkflowBuilder {
             // What stands on its own is checked all the same, so that everything wrong is said at once.
             let sound = sound_parts(&self.components);
             Lowering::new(&sound).lower(self.name, rules, &mut errors);
+            ports::check(&self.declared, &self.components, &mut errors);
+            self.declared.checks.sift(&mut errors);
             return Err(BuildErrors(errors));
         }
-        let graph = Lowering::new(&self.components).lower(self.name, rules, &mut errors);
+        let mut graph = Lowering::new(&self.components).lower(self.name, rules, &mut errors);
+        graph.version = self.version;
+        ports::check(&self.declared, &self.components, &mut errors);
+        let warnings = self.declared.checks.sift(&mut errors);
+        let place =
+            |(name, component): (String, String)| Some((name, *graph.by_name.get(component.as_str())?));
+        let outputs = self.declared.outputs.into_iter().filter_map(place).collect();
+        graph.ports = Ports { input: self.declared.input, outputs, warnings };
         if errors.is_empty() { Ok(Workflow(Arc::new(graph))) } else { Err(BuildErrors(errors)) }
     }
 }
@@ -252,9 +281,18 @@ impl<'c> Lowering<'c> {
         }
         self.mark_awaited();
         self.mark_read();
-        self.mark_inline(&rules);
         let by_id = (0..).zip(&self.nodes).map(|(ix, node)| (node.id, ix)).collect();
-        Graph { name, nodes: self.nodes, by_name: self.by_name, by_id, roots: self.roots, rules }
+        let assigned = Arc::new(Assigned::new(rules, &self.nodes));
+        Graph {
+            name,
+            version: 1,
+            nodes: self.nodes,
+            by_name: self.by_name,
+            by_id,
+            roots: self.roots,
+            assigned,
+            ports: Ports::default(),
+        }
     }
 
     fn lower_one(&mut self, component: &'c Component, errors: &mut Vec<BuildError>) {
@@ -419,7 +457,6 @@ impl<'c> Lowering<'c> {
             gives,
             extras: if named { component.extras.clone() } else { Extras::default() },
             is_read: false,
-            looks_inline: true,
         });
         ix
     }
@@ -541,22 +578,6 @@ impl<'c> Lowering<'c> {
                 gives: node.gives.clone(),
                 takes,
             });
-        }
-    }
-
-    /// Marks conditions that cannot be looked at where they stand.
-    fn mark_inline(&mut self, rules: &Rules) {
-        for ix in 0..self.nodes.len() {
-            let node = &self.nodes[ix];
-            let is_async = match &node.op {
-                Op::Condition(work) => work.is_async(),
-                Op::Rule { test, .. } => test.is_async(&self.nodes),
-                Op::Step(_) | Op::Join | Op::FanOut { .. } | Op::FanIn { .. } | Op::State(_) => false,
-            };
-            let has_policy = rules.resolve(&node.info()).rule.is_some();
-            let is_hooked = matches!(node.op, Op::Condition(_))
-                && !(node.extras.before.is_empty() && node.extras.after.is_empty());
-            self.nodes[ix].looks_inline = !is_async && !has_policy && !is_hooked;
         }
     }
 

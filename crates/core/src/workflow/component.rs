@@ -2,7 +2,7 @@
 
 use super::extras::Extras;
 use super::parents::IntoParents;
-use super::rule::{IntoFold, Reducer, Stateful, Test, rule};
+use super::rule::{IntoReducer, Reducer, Stateful, Test, rule};
 use crate::fact::Payload;
 use crate::policy::Kind;
 use crate::work::{IntoWork, PortType, Work};
@@ -34,6 +34,21 @@ pub(crate) enum Body {
 /// Ordinary work: a function of what it comes after.
 ///
 /// With several parents, the function takes as many arguments, in their order, or one list or tuple.
+///
+/// What flows is any serde type; one that is none, or cannot go to another thread, does not compile:
+///
+/// ```compile_fail
+/// use tidewheel_core::workflow::step;
+///
+/// let _ = step("handle", |x: i64| std::thread::spawn(move || x)); // a thread is no value
+/// ```
+///
+/// ```compile_fail
+/// use tidewheel_core::workflow::step;
+///
+/// let shared = std::rc::Rc::new(1_i64);
+/// let _ = step("shared", move |x: i64| x + *shared); // an Rc stays on its thread
+/// ```
 pub fn step<M>(name: impl Into<String>, work: impl IntoWork<M>) -> Component {
     Component::new(name, Body::Step(work.into_work()))
 }
@@ -49,15 +64,17 @@ pub fn map<M>(name: impl Into<String>, work: impl IntoWork<M>) -> Component {
 }
 
 /// Folds the items of the map it comes after, in their order, or of a list where there is no map.
-pub fn reduce<A, I, R, M, F>(name: impl Into<String>, initial: A, reducer: F) -> Component
-where
-    A: Payload,
-    I: Payload,
-    R: IntoFold<A, M>,
-    F: Fn(A, I) -> R + Send + Sync + 'static,
-{
-    let reducer = Reducer::new::<A, I, R, M, F>(initial, reducer);
-    Component::new(name, Body::Reduce { reducer, takes: PortType::of::<I>(), gives: PortType::of::<A>() })
+///
+/// The function takes the accumulator and an item, and a [`Context`](crate::work::Context) before them if it
+/// wants one.
+pub fn reduce<A: Payload, M>(
+    name: impl Into<String>,
+    initial: A,
+    reducer: impl IntoReducer<A, M>,
+) -> Component {
+    let reducer = reducer.into_reducer(initial);
+    let takes = reducer.takes.clone();
+    Component::new(name, Body::Reduce { reducer, takes, gives: PortType::of::<A>() })
 }
 
 /// Keeps a state over facts: a function of the state and the fact gives the next state.

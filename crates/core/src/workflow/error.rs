@@ -68,6 +68,30 @@ pub enum BuildError {
         /// What that one gives.
         gives: PortType,
     },
+    /// Something takes the input, but not of its declared type.
+    #[error("{component}: takes {takes}, but the input is {input}")]
+    InputMismatch {
+        /// The component.
+        component: String,
+        /// The type of the input.
+        input: PortType,
+        /// What this one takes.
+        takes: PortType,
+    },
+    /// An output is of a component that is not there.
+    #[error("output {output}: is of `{component}`, which is no component")]
+    UnknownOutput {
+        /// The output.
+        output: String,
+        /// The component.
+        component: String,
+    },
+    /// Two outputs have one name.
+    #[error("output {output}: there are two outputs with this name")]
+    DuplicateOutput {
+        /// The name.
+        output: String,
+    },
     /// A rule refers to a condition that is not there.
     #[error(
         "{rule}: refers to the condition `{condition}`, which is no condition (add condition(\"{condition}\", …))"
@@ -107,6 +131,27 @@ pub enum BuildError {
     /// The policies are wrong.
     #[error("{0}")]
     Policies(Problems),
+}
+
+impl BuildError {
+    /// Tells whether it is only about types that do not fit, which may be left to the values.
+    pub(super) const fn is_about_types(&self) -> bool {
+        match self {
+            Self::PortMismatch { .. } | Self::NoList { .. } | Self::InputMismatch { .. } => true,
+            Self::DuplicateName { .. }
+            | Self::NoName { .. }
+            | Self::UnknownParent { .. }
+            | Self::Cycle { .. }
+            | Self::WrongArity { .. }
+            | Self::UnknownOutput { .. }
+            | Self::DuplicateOutput { .. }
+            | Self::UnresolvedCondition { .. }
+            | Self::UnknownMeta { .. }
+            | Self::MixedMaps { .. }
+            | Self::IncompleteRule { .. }
+            | Self::Policies(_) => false,
+        }
+    }
 }
 
 fn hint(known: &[String]) -> String {

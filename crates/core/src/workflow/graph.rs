@@ -5,8 +5,10 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::Arc;
 
+use super::assign::Assigned;
 use super::build::WorkflowBuilder;
 use super::extras::{ContextKey, Extras};
+use super::ports::Ports;
 use super::rule::{Reducer, Stateful};
 use crate::fact::NodeId;
 use crate::policy::{Kind, NodeInfo, Rules};
@@ -24,12 +26,15 @@ pub struct Workflow(pub(crate) Arc<Graph>);
 /// The lowered form.
 pub(crate) struct Graph {
     pub(crate) name: String,
+    pub(crate) version: u32,
     pub(crate) nodes: Vec<Node>,
     pub(crate) by_name: BTreeMap<Arc<str>, NodeIx>,
     pub(crate) by_id: BTreeMap<NodeId, NodeIx>,
     /// What takes the input.
     pub(crate) roots: Vec<Edge>,
-    pub(crate) rules: Rules,
+    /// The rules and what they give each node.
+    pub(crate) assigned: Arc<Assigned>,
+    pub(crate) ports: Ports,
 }
 
 /// A way from one node to the next.
@@ -61,13 +66,10 @@ pub(crate) struct Node {
     pub(crate) extras: Extras,
     /// Whether somebody reads what it produced.
     pub(crate) is_read: bool,
-    /// Whether its condition is looked at where it stands: one that is async, hooked or under a policy is
-    /// handed out like a step.
-    pub(crate) looks_inline: bool,
 }
 
 /// What a node does.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) enum Op {
     Step(Work),
     Condition(Work),
@@ -99,6 +101,16 @@ pub(crate) enum Check {
     Not(Box<Self>),
 }
 
+impl Op {
+    /// Tells whether the function of its work is async.
+    pub(crate) const fn is_async(&self) -> bool {
+        match self {
+            Self::Step(work) | Self::Condition(work) | Self::Rule { reaction: work, .. } => work.is_async(),
+            Self::Join | Self::FanOut { .. } | Self::FanIn { .. } | Self::State(_) => false,
+        }
+    }
+}
+
 impl Check {
     /// Tells whether some part of it is async.
     pub(crate) fn is_async(&self, nodes: &[Node]) -> bool {
@@ -122,6 +134,18 @@ impl Workflow {
     #[must_use]
     pub fn name(&self) -> &str {
         &self.0.name
+    }
+
+    /// Tells whether both are the very same definition: one is a clone of the other.
+    #[must_use]
+    pub fn is_same(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.0, &other.0)
+    }
+
+    /// Returns the version.
+    #[must_use]
+    pub fn version(&self) -> u32 {
+        self.0.version
     }
 
     /// Returns the names of its components, sorted.
@@ -168,7 +192,7 @@ impl Workflow {
     /// Returns the policies.
     #[must_use]
     pub fn rules(&self) -> &Rules {
-        &self.0.rules
+        &self.0.assigned.rules
     }
 }
 

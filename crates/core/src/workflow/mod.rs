@@ -1,13 +1,17 @@
 //! Workflows: what people write, checked as a whole and lowered to a graph that is immutable and shared.
 
+mod arrange;
+mod assign;
 mod build;
 mod component;
 mod error;
 mod extras;
 mod graph;
 mod parents;
+mod ports;
 mod rule;
 
+pub(crate) use assign::Assigned;
 pub use build::WorkflowBuilder;
 pub use component::{Component, accumulator, condition, map, reduce, state_machine, step};
 pub use error::{BuildError, BuildErrors};
@@ -15,4 +19,5 @@ pub use extras::{ContextKey, Meta};
 pub use graph::Workflow;
 pub(crate) use graph::{Check, Edge, Graph, Node, NodeIx, Op};
 pub use parents::IntoParents;
-pub use rule::{Fold, Test, all, any, cond, not, rule, test};
+pub use ports::PortChecks;
+pub use rule::{Fold, IntoReducer, Reducer, Test, all, any, cond, not, rule, test};

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use super::component::{Body, Component};
 use crate::fact::{Payload, Value};
 use crate::policy::Failure;
-use crate::work::{IntoWork, Work, split_list};
+use crate::work::{Context, IntoWork, PortType, Work, split_list};
 
 /// A test of a fact.
 #[derive(Clone, Debug)]
@@ -92,13 +92,15 @@ pub enum Fold<T> {
     Halt(T),
 }
 
-type FoldFn = dyn Fn(&[Value]) -> Result<Value, Failure> + Send + Sync;
+type FoldFn = dyn Fn(&Context, &[Value]) -> Result<Value, Failure> + Send + Sync;
 type NextFn = dyn Fn(&Value, &Value) -> Result<Value, Failure> + Send + Sync;
 
 /// A reducer with its types left out.
 #[derive(Clone)]
-pub(crate) struct Reducer {
+pub struct Reducer {
     pub(crate) fold: Arc<FoldFn>,
+    pub(crate) wants_context: bool,
+    pub(crate) takes: PortType,
     /// Takes a list apart into values of the reducer's type.
     pub(crate) split: fn(&Value) -> Result<Vec<Value>, Failure>,
 }
@@ -147,28 +149,68 @@ impl<T> IntoFold<T, MayHalt> for Fold<T> {
     }
 }
 
-impl Reducer {
-    pub(crate) fn new<A, I, R, M, F>(initial: A, reduce: F) -> Self
-    where
-        A: Payload,
-        I: Payload,
-        R: IntoFold<A, M>,
-        F: Fn(A, I) -> R + Send + Sync + 'static,
-    {
-        let fold = move |items: &[Value]| {
-            let mut accumulator = initial.clone();
-            for item in items {
-                let item =
-                    item.get::<I>().map_err(|error| Failure::of(&error).code("type").non_retryable())?;
-                match reduce(accumulator, item).into_fold() {
-                    Fold::Continue(next) => accumulator = next,
-                    Fold::Halt(last) => return Ok(Value::new(last)),
-                }
-            }
-            Ok(Value::new(accumulator))
-        };
-        Self { fold: Arc::new(fold), split: split_list::<I> }
+/// Anything that can be a reducer: a function of the accumulator and an item, with or without a context
+/// before them. The marker tells the shapes apart; nobody writes it.
+pub trait IntoReducer<A, Marker> {
+    /// Makes it a reducer that begins with a value.
+    fn into_reducer(self, initial: A) -> Reducer;
+}
+
+/// Marks a reducer that is called with the accumulator and an item.
+#[derive(Debug)]
+pub enum Reduces {}
+/// Marks a reducer that gets its context first.
+#[derive(Debug)]
+pub enum ReducesWithContext {}
+
+impl<A, I, R, M, F> IntoReducer<A, (Reduces, I, R, M)> for F
+where
+    A: Payload,
+    I: Payload,
+    R: IntoFold<A, M>,
+    F: Fn(A, I) -> R + Send + Sync + 'static,
+{
+    fn into_reducer(self, initial: A) -> Reducer {
+        let fold = move |_: &Context, items: &[Value]| folded(&initial, items, &self);
+        Reducer::new::<I>(Arc::new(fold), false)
     }
+}
+
+impl<A, I, R, M, F> IntoReducer<A, (ReducesWithContext, I, R, M)> for F
+where
+    A: Payload,
+    I: Payload,
+    R: IntoFold<A, M>,
+    F: Fn(Context, A, I) -> R + Send + Sync + 'static,
+{
+    fn into_reducer(self, initial: A) -> Reducer {
+        let fold = move |context: &Context, items: &[Value]| {
+            folded(&initial, items, |accumulator, item: I| self(context.clone(), accumulator, item))
+        };
+        Reducer::new::<I>(Arc::new(fold), true)
+    }
+}
+
+impl Reducer {
+    fn new<I: Payload>(fold: Arc<FoldFn>, wants_context: bool) -> Self {
+        Self { fold, wants_context, takes: PortType::of::<I>(), split: split_list::<I> }
+    }
+}
+
+fn folded<A: Payload, I: Payload, R: IntoFold<A, M>, M>(
+    initial: &A,
+    items: &[Value],
+    reduce: impl Fn(A, I) -> R,
+) -> Result<Value, Failure> {
+    let mut accumulator = initial.clone();
+    for item in items {
+        let item = item.get::<I>().map_err(|error| Failure::of(&error).code("type").non_retryable())?;
+        match reduce(accumulator, item).into_fold() {
+            Fold::Continue(next) => accumulator = next,
+            Fold::Halt(last) => return Ok(Value::new(last)),
+        }
+    }
+    Ok(Value::new(accumulator))
 }
 
 impl Stateful {

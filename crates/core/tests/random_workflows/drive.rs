@@ -1,7 +1,11 @@
 //! Ways to drive a run to its end. None of them decides what comes out.
 
+use tidewheel_core::decide::{Record, RetryPolicy, Situation};
+use tidewheel_core::event::FailedAttempt;
 use tidewheel_core::fact::Value;
+use tidewheel_core::policy::{Failure, JitterSeed, Policy};
 use tidewheel_core::run::Run;
+use tidewheel_core::time::Timestamp;
 use tidewheel_core::{Executed, Outcome, Runnable};
 use tidewheel_testkit::{Case, Datum, Dice, MEND, SKIP, Spec};
 
@@ -17,7 +21,12 @@ pub(crate) fn finish(run: &mut Run, spec: &Spec) -> Finding {
 /// Does the same and tells each call that changed the run.
 pub(crate) fn finish_telling(run: &mut Run, spec: &Spec, mut told: impl FnMut(&Run)) -> Finding {
     loop {
-        let runnables = run.prepare();
+        let mut runnables = Vec::new();
+        for (ticket, _) in run.retries() {
+            runnables.extend(run.prepare_retry(&ticket, LATER));
+            told(run);
+        }
+        runnables.extend(run.prepare());
         told(run);
         if runnables.is_empty() {
             return if run.is_runnable() { Err(STUCK.to_owned()) } else { Ok(()) };
@@ -68,12 +77,26 @@ impl<'c> Chaos<'c> {
         while inputs.len() > 0 || !out.is_empty() || !back.is_empty() || run.is_runnable() {
             idle += 1;
             match dice.below(10) {
-                0 | 1 if inputs.len() > 0 => {
+                0 if inputs.len() > 0 => {
                     inputs.next().map(|input| run.plan(*input));
                     idle = 0;
                 }
+                1 if inputs.len() > 0 => {
+                    let key = format!("input {}", inputs.len());
+                    let (at, key) = (Timestamp::from_millis(5), Some(key));
+                    inputs.next().map(|input| run.plan_accepted(Value::new(*input), at, key).len());
+                    idle = 0;
+                }
+                1 if !out.is_empty() => {
+                    let runnable = out.swap_remove(dice.below(out.len()));
+                    run.fail_attempt(&runnable.ticket(), failed_attempt(&runnable));
+                }
                 2 | 3 => {
-                    let runnables = run.prepare();
+                    for (ticket, _) in run.retries() {
+                        out.extend(run.prepare_retry(&ticket, LATER));
+                        told(run);
+                    }
+                    let runnables = if dice.chance(50) { run.prepare() } else { run.prepare_at(LATER) };
                     if !runnables.is_empty() {
                         idle = 0;
                     }
@@ -134,6 +157,15 @@ impl<'c> Chaos<'c> {
             told(run);
         }
     }
+}
+
+const LATER: Timestamp = Timestamp::from_millis(1_000_000);
+
+fn failed_attempt(runnable: &Runnable) -> FailedAttempt {
+    let policy = RetryPolicy::from(&Policy::new().max_retries(u32::MAX).resolved().expect("a sound policy"));
+    let seed = JitterSeed::new("random", "node");
+    let situation = Situation::failed(runnable.attempt(), Timestamp::from_millis(7), seed);
+    FailedAttempt { failure: Failure::new("once"), decided: Record::decide(policy, situation) }
 }
 
 fn number_of(name: Option<&str>) -> u64 {

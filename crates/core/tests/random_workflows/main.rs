@@ -5,6 +5,7 @@
 
 mod agreement;
 mod compare;
+mod compose;
 mod drive;
 mod identity;
 mod orders;

@@ -5,6 +5,7 @@ use serde_json::Value;
 use tidewheel_core::event::{Absence, Event};
 use tidewheel_core::fact::{FactId, RunnableId};
 use tidewheel_core::run::Run;
+use tidewheel_core::view::{Story, WorkState};
 use tidewheel_core::workflow::Workflow;
 use tidewheel_testkit::{Case, Dice, Expected, expected, lowered};
 
@@ -70,14 +71,29 @@ fn a_log_that_was_written_and_read_gives_the_same_run() {
             let read = lines[..look.log].iter().map(String::as_str);
             let run = Run::replay_json(workflow, "random", read).map_err(|error| format!("{error:?}"))?;
             look.fits(&run, case)?;
+            told_as_it_is(&run, &lines[..look.log])?;
             history.goes_on(run, look)?;
         }
         Ok(())
     });
 }
 
-#[test]
+/// The story that is told without the definition fits the run.
+fn told_as_it_is(run: &Run, lines: &[String]) -> Finding {
+    let story = Story::of(lines.iter().map(String::as_str)).map_err(|error| format!("{error:?}"))?;
+    let count = |is: fn(&WorkState) -> bool| story.works.iter().filter(|work| is(&work.state)).count();
+    let told = (
+        story.facts_len() as usize,
+        count(|state| matches!(state, WorkState::Running)),
+        count(|state| matches!(state, WorkState::Waiting { .. })),
+        count(|state| matches!(state, WorkState::Failed | WorkState::Skipped)),
+        count(|state| matches!(state, WorkState::Pending | WorkState::Running | WorkState::Waiting { .. })),
+    );
+    let (out, waiting) = (run.pending_runnables().len(), run.retries().len());
+    same("the story", &told, &(run.facts_len(), out, waiting, run.failures().len(), run.open_len()))
+}
 
+#[test]
 fn a_log_that_is_not_whole_never_panics() {
     for_all(1_000, |case| {
         let history = History::of(case)?;
@@ -160,9 +176,9 @@ impl<'c> History<'c> {
 
 /// All that can be seen of a run.
 #[derive(Debug, PartialEq)]
-struct Look {
+pub(crate) struct Look {
     /// The length of its log.
-    log: usize,
+    pub(crate) log: usize,
     /// The inputs that it was given.
     inputs: usize,
     facts: Vec<(FactId, Option<String>, u32, u32, Value)>,
@@ -170,12 +186,13 @@ struct Look {
     out: Vec<RunnableId>,
     ready: Vec<(Option<String>, RunnableId)>,
     is_runnable: bool,
+    retries: String,
     failures: Vec<(Option<String>, String, u32, bool, u32)>,
     absences: Vec<Option<Absence>>,
 }
 
 impl Look {
-    fn at(run: &Run, case: &Case, log: usize) -> Self {
+    pub(crate) fn at(run: &Run, case: &Case, log: usize) -> Self {
         let name = |name: Option<&str>| name.map(str::to_owned);
         let facts = run.reactions();
         let fact = |fact: &tidewheel_core::Fact<'_>| {
@@ -198,19 +215,20 @@ impl Look {
             out: run.pending_runnables(),
             ready: run.clone().next_runnables().into_iter().map(|(of, id)| (name(of), id)).collect(),
             is_runnable: run.is_runnable(),
+            retries: format!("{:?}", run.retries()),
             failures: run.failures().iter().map(failed).collect(),
             absences: absences.collect(),
         }
     }
 
-    fn fits(&self, run: &Run, case: &Case) -> Finding {
+    pub(crate) fn fits(&self, run: &Run, case: &Case) -> Finding {
         same(&format!("after {} events", self.log), &Self::at(run, case, self.log), self)
     }
 }
 
 /// What can be counted without knowing what events mean for each other.
 #[derive(Default)]
-struct Count {
+pub(crate) struct Count {
     facts: usize,
     activated: usize,
     consumed: Vec<u32>,
@@ -219,18 +237,23 @@ struct Count {
 }
 
 impl Count {
-    fn add(&mut self, event: &Event) {
+    pub(crate) fn add(&mut self, event: &Event) {
         match event {
             Event::FactProduced { .. } => self.facts += 1,
             Event::RunnableActivated { .. } => self.activated += 1,
             Event::RunnableDispatched { act, .. } => self.out.push(*act),
-            Event::RunnableReleased { act } => self.out.retain(|other| other != act),
+            Event::RunnableReleased { act } | Event::AttemptFailed { act, .. } => {
+                self.out.retain(|other| other != act);
+            }
             Event::ActivationConsumed { act } => {
                 self.out.retain(|other| other != act);
                 self.consumed.push(*act);
             }
             Event::RunnableFailed { .. } | Event::RunnableSkipped { .. } => self.failed += 1,
-            Event::ConditionSatisfied { .. }
+            Event::InputAccepted { .. }
+            | Event::ComponentsAdded { .. }
+            | Event::RunnableCompleted { .. }
+            | Event::ConditionSatisfied { .. }
             | Event::JoinFactReceived { .. }
             | Event::JoinCompleted { .. }
             | Event::FannedOut { .. }
@@ -243,7 +266,7 @@ impl Count {
         }
     }
 
-    fn fits(&self, run: &Run) -> Finding {
+    pub(crate) fn fits(&self, run: &Run) -> Finding {
         let found = (run.facts_len(), run.is_runnable(), run.pending_runnables().len(), run.failures().len());
         let is_runnable = self.activated > self.consumed.len();
         same("counts", &found, &(self.facts, is_runnable, self.out.len(), self.failed))

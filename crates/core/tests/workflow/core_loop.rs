@@ -3,7 +3,7 @@
 use serde_json::json;
 use tidewheel_core::Outcome;
 use tidewheel_core::event::{Absence, Event};
-use tidewheel_core::workflow::{Workflow, map, step};
+use tidewheel_core::workflow::{Workflow, accumulator, map, reduce, rule, step};
 
 use crate::{double, inc, produced, produced_set, ran};
 
@@ -263,6 +263,48 @@ fn k7_one_function_under_two_names_is_two_nodes() {
     assert_eq!(produced_set(&ran(&workflow, 1_i64)), [2, 2]);
     let nodes = workflow.signature().nodes;
     assert_ne!(nodes["a"], nodes["b"]);
+}
+
+#[test]
+fn the_result_is_the_last_of_the_productions_of_a_component() {
+    let workflow = Workflow::new("w")
+        .add(map("row", |row: Vec<i64>| row))
+        .add(map("cell", inc).after("row"))
+        .add(accumulator("total", 0_i64, |total: i64, x: i64| total + x).after("cell"))
+        .add(rule("odd").when(|x: &i64| x % 2 == 1).then(|x: i64| x).after("cell"))
+        .add(reduce("sum", 0_i64, |sum: i64, x: i64| sum + x).after("cell"))
+        .build()
+        .unwrap();
+    let mut run = workflow.run("r");
+    for input in 0..20_i64 {
+        let row =
+            |row: i64| (0..=(input * 7 + row * 3) % 11).map(move |cell| input * 1_000 + row * 100 + cell);
+        run.plan((0..10).map(|place| row(place).collect::<Vec<i64>>()).collect::<Vec<_>>());
+    }
+    let mut turn = 0;
+    while run.is_runnable() {
+        // Rows, cells and inputs overtake each other, so that the last fact is hardly ever the last to come.
+        let mut runnables = run.prepare();
+        turn += 1;
+        let middle = (turn * 7) % runnables.len();
+        runnables.rotate_left(middle);
+        for runnable in runnables.into_iter().rev() {
+            let executed = runnable.execute();
+            run.apply(executed);
+            if run.facts_len().is_multiple_of(50) {
+                let last = run.results::<i64>("cell").unwrap().pop();
+                assert_eq!(run.result::<i64>("cell").unwrap(), last, "while it runs");
+            }
+        }
+    }
+    assert!(run.facts_len() > 3_000);
+    for name in ["cell", "odd", "sum", "total"] {
+        let results = run.results::<i64>(name).unwrap();
+        assert_eq!(run.fact_count(name), results.len());
+        assert_eq!(run.result::<i64>(name).unwrap(), results.last().copied(), "{name}");
+    }
+    assert_eq!(run.result::<i64>("cell").unwrap(), Some(19_000 + 900 + (19 * 7 + 27) % 11 + 1));
+    assert_eq!((run.result::<i64>("nobody").unwrap(), run.fact_count("nobody")), (None, 0));
 }
 
 #[test]

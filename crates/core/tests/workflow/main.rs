@@ -2,11 +2,13 @@
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot be set up has failed")]
 
+mod compose;
 mod context;
 mod core_loop;
 mod joins;
 mod maps;
 mod pictures;
+mod ports;
 mod replay;
 mod rules;
 mod states;

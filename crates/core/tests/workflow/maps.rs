@@ -2,9 +2,10 @@
 
 use serde_json::json;
 use tidewheel_core::Outcome;
-use tidewheel_core::event::Absence;
+use tidewheel_core::event::{Absence, Event};
 use tidewheel_core::fact::Value;
 use tidewheel_core::policy::Failure;
+use tidewheel_core::work::{Context, RunContext};
 use tidewheel_core::workflow::{Fold, Workflow, map, reduce, rule, step};
 
 use crate::{double, inc, produced, ran};
@@ -79,6 +80,29 @@ fn d4_a_reducer_may_stop_early() {
 }
 
 #[test]
+fn d5_a_plain_accumulator_goes_on_like_continue() {
+    let plain = |items: Vec<i64>| {
+        let workflow = Workflow::new("w")
+            .add(map("item", |x: i64| x))
+            .add(reduce("sum", 0_i64, |sum: i64, x: i64| sum + x).after("item"))
+            .build()
+            .unwrap();
+        ran(&workflow, items).result::<i64>("sum").unwrap()
+    };
+    let told = |items: Vec<i64>| {
+        let workflow = Workflow::new("w")
+            .add(map("item", |x: i64| x))
+            .add(reduce("sum", 0_i64, |sum: i64, x: i64| Fold::Continue(sum + x)).after("item"))
+            .build()
+            .unwrap();
+        ran(&workflow, items).result::<i64>("sum").unwrap()
+    };
+    assert_eq!(plain(vec![1, 2, 3]), Some(6));
+    assert_eq!(told(vec![1, 2, 3, 4]), Some(10));
+    assert_eq!(plain(vec![1, 2, 3, 4]), told(vec![1, 2, 3, 4]));
+}
+
+#[test]
 fn d6_pipelines_joins_and_maps_inside_a_map() {
     let workflow = Workflow::new("w")
         .add(map("row", |row: Vec<i64>| row))
@@ -121,6 +145,48 @@ fn d8_a_reduce_without_a_map_folds_the_list() {
         .build()
         .unwrap();
     assert_eq!(ran(&workflow, 1_i64).result::<i64>("sum").unwrap(), Some(60));
+}
+
+#[test]
+fn d9_items_and_what_becomes_of_them_are_events() {
+    let workflow = sum_of_doubles();
+    let mut run = workflow.run("r");
+    let mut log = run.plan(3_i64).to_vec();
+    while run.is_runnable() {
+        for runnable in run.prepare() {
+            let executed = runnable.execute();
+            log.extend_from_slice(run.apply(executed));
+        }
+    }
+    let told: Vec<String> = log
+        .iter()
+        .filter_map(|event| match event {
+            Event::FannedOut { count, fact: Some(_), .. } => Some(format!("taken apart into {count}")),
+            Event::FactProduced { value, .. } => Some(value.to_json().unwrap().to_string()),
+            Event::FanInReceived { item: Ok(_), .. } => Some("an item is through".to_owned()),
+            Event::FanInCompleted { .. } => Some("all are through".to_owned()),
+            _ => None,
+        })
+        .collect();
+    assert_eq!(
+        told,
+        [
+            "3",
+            "[1,2,3]",
+            "taken apart into 3",
+            "1",
+            "2",
+            "3",
+            "2",
+            "an item is through",
+            "4",
+            "an item is through",
+            "6",
+            "an item is through",
+            "all are through",
+            "12",
+        ]
+    );
 }
 
 #[test]
@@ -212,6 +278,30 @@ fn d15_a_failed_item_takes_nothing_with_it_but_its_own() {
     let run = ran(&workflow, (1..=6).collect::<Vec<i64>>());
     assert_eq!(run.results::<i64>("b").unwrap(), [100, 200, 400, 500, 600]);
     assert_eq!(run.failures()[0].failure.message, "no 3");
+}
+
+#[test]
+fn d16_a_reducer_sees_values_from_outside() {
+    let weighted = |context: Context, sum: i64, x: i64| {
+        let weight = context.value("weight").and_then(serde_json::Value::as_i64);
+        sum + x * weight.unwrap_or(0)
+    };
+    let over_a_map = Workflow::new("w")
+        .add(map("item", |x: i64| x))
+        .add(reduce("sum", 0_i64, weighted).needs("weight").after("item"))
+        .build()
+        .unwrap();
+    let over_a_list =
+        Workflow::new("w").add(reduce("sum", 0_i64, weighted).needs_or("weight", 10)).build().unwrap();
+    for workflow in [over_a_map, over_a_list] {
+        let mut run = workflow.run("r").with_context(RunContext::new().scoped("sum", "weight", 10));
+        run.react_until_satisfied(vec![1_i64, 2]);
+        assert!(run.failures().is_empty());
+        assert_eq!(run.result::<i64>("sum").unwrap(), Some(30));
+        let mut other = workflow.run("r").with_context(RunContext::new().global("weight", 1));
+        other.react_until_satisfied(vec![1_i64, 2]);
+        assert_eq!(other.result::<i64>("sum").unwrap(), Some(3));
+    }
 }
 
 #[test]

@@ -1,5 +1,6 @@
 //! Events and replay.
 
+use serde_json::{Value, json};
 use tidewheel_core::event::Event;
 use tidewheel_core::run::Run;
 use tidewheel_core::workflow::{Workflow, accumulator, map, reduce, rule, step};
@@ -104,6 +105,109 @@ fn h7_what_is_no_event_is_an_error_and_no_panic() {
     }
     let error = Run::replay(&workflow, "r", &log[1..]).unwrap_err();
     assert_eq!(error.index, 0);
+}
+
+#[test]
+fn h9_what_came_from_a_fact_is_found() {
+    let workflow = Workflow::new("branch")
+        .add(step("inc", inc))
+        .add(step("add2", |x: i64| x + 2).after("inc"))
+        .add(step("add4", |x: i64| x + 4).after("inc"))
+        .build()
+        .unwrap();
+    let mut run = workflow.run("r");
+    run.react_until_satisfied(2_i64);
+    run.react_until_satisfied(2_i64);
+    let since = |run: &Run, fact: usize| -> Vec<Value> {
+        let id = run.reactions()[fact].id;
+        run.produced_since(id).iter().map(|fact| fact.value.to_json().unwrap()).collect()
+    };
+    assert_eq!(since(&run, 0), [json!(3), json!(5), json!(7)], "of the input, and of no other input");
+    assert_eq!(since(&run, 1), [json!(5), json!(7)]);
+    assert!(since(&run, 2).is_empty());
+    let mut elsewhere = workflow.run("other");
+    elsewhere.react_until_satisfied(2_i64);
+    assert!(run.produced_since(elsewhere.reactions()[1].id).is_empty(), "a fact of another run");
+}
+
+#[test]
+fn h9_what_came_from_a_part_of_a_join_or_an_item_of_a_map_is_found() {
+    let workflow = Workflow::new("w")
+        .add(step("list", |n: i64| (1..=n).collect::<Vec<_>>()))
+        .add(map("item", double).after("list"))
+        .add(reduce("sum", 0_i64, |sum: i64, x: i64| sum + x).after("item"))
+        .add(step("other", inc))
+        .add(step("both", |a: i64, b: i64| a * b).after(["sum", "other"]))
+        .build()
+        .unwrap();
+    let mut run = workflow.run("r");
+    run.react_until_satisfied(3_i64);
+    let since = |component: &str, place: usize| -> Vec<Value> {
+        let id = run.productions_of(component)[place].id;
+        run.produced_since(id).iter().map(|fact| fact.value.to_json().unwrap()).collect()
+    };
+    let joined = [json!([12, 4]), json!(48)];
+    assert_eq!(since("item", 1), [vec![json!(12)], joined.to_vec()].concat(), "the second item");
+    assert_eq!(since("other", 0), joined, "the second part");
+    assert_eq!(since("both", 0), [json!(null); 0]);
+}
+
+#[test]
+fn k3_names_that_were_computed_survive_the_log() {
+    let code = || {
+        let names: Vec<String> =
+            (0..5).map(|place| format!("step {} of \"{}\"", place, place * place)).collect();
+        let mut builder = Workflow::new(format!("of {}", names.len()));
+        for (place, name) in names.iter().enumerate() {
+            let after: Vec<String> =
+                place.checked_sub(1).map(|before| names[before].clone()).into_iter().collect();
+            builder = builder.add(step(name.clone(), inc).after(after));
+        }
+        builder.build().unwrap()
+    };
+    let workflow = code();
+    let (run, log) = logged(&workflow, &[1]);
+    let lines: Vec<String> = log.iter().map(|event| event.to_json(&workflow).unwrap()).collect();
+    let stored = serde_json::to_string(&workflow.signature()).unwrap();
+
+    let rebuilt = code();
+    assert!(rebuilt.changes_since(&serde_json::from_str(&stored).unwrap()).is_empty());
+    let replayed = Run::replay_json(&rebuilt, "r", lines.iter().map(String::as_str)).unwrap();
+    let named = |run: &Run| -> Vec<(Option<String>, i64)> {
+        let facts = run.reactions().into_iter();
+        facts.map(|fact| (fact.producer.map(str::to_owned), fact.value.get().unwrap())).collect()
+    };
+    assert_eq!(named(&replayed), named(&run));
+    assert_eq!(replayed.result::<i64>("step 4 of \"16\"").unwrap(), Some(6));
+}
+
+#[test]
+fn k2_any_function_may_be_work_and_a_value_that_cannot_be_stored_is_an_error() {
+    // What a closure captured need not be stored: after a restart it comes from the definition again. What
+    // flows must be a serde type, which the compiler checks (see `step`); what serde cannot write is told.
+    let captured = std::sync::Mutex::new(0);
+    let counts = move |x: i64| {
+        *captured.lock().unwrap() += 1;
+        x
+    };
+    let workflow = Workflow::new("w")
+        .pipeline([step("path", i64::abs), step("closure", counts), step("item", crate::double)])
+        .build()
+        .unwrap();
+    let (run, _) = logged(&workflow, &[-4]);
+    assert_eq!(run.result::<i64>("item").unwrap(), Some(8));
+
+    let keyed = |x: i64| std::collections::BTreeMap::from([((x, x), x)]);
+    let workflow = Workflow::new("w").add(step("keyed", keyed)).build().unwrap();
+    let (run, log) = logged(&workflow, &[1]);
+    assert_eq!(run.productions().len(), 1, "in memory nothing is written");
+    let unwritten: Vec<String> = log
+        .iter()
+        .filter_map(|event| event.to_json(&workflow).err())
+        .map(|error| error.to_string())
+        .collect();
+    assert_eq!(unwritten.len(), 1);
+    assert!(unwritten[0].contains("BTreeMap<(i64, i64), i64>"), "{}", unwritten[0]);
 }
 
 #[test]

@@ -87,6 +87,75 @@ fn b6_a_rule_about_another_type_is_not_satisfied_and_no_error() {
 }
 
 #[test]
+fn b8_a_fact_of_another_shape_does_not_satisfy_and_is_no_error() {
+    let workflow = Workflow::new("w")
+        .add(rule("order").when(|order: &Order| order.total > 0).then(|order: Order| order.total))
+        .add(condition("gate", |order: &Order| order.total > 0))
+        .add(step("behind", |order: Order| order.total).after("gate"))
+        .build()
+        .unwrap();
+    let whole = json!({"customer": {"id": "C1", "tier": "basic"}, "total": 7, "items": []});
+    let without_items = json!({"customer": {"id": "C1", "tier": "basic"}, "total": 7});
+    let deep_inside = json!({"customer": {"id": 1, "tier": "basic"}, "total": 7, "items": []});
+    assert_eq!(produced_set(&ran(&workflow, whole)), [7, 7], "the shape counts, not the Rust type");
+    for stranger in [without_items, deep_inside, json!(7), json!(null), json!([])] {
+        let run = ran(&workflow, stranger.clone());
+        assert!(produced(&run).is_empty(), "{stranger}");
+        assert!(run.failures().is_empty(), "{stranger}");
+        assert!(!run.is_runnable(), "{stranger}");
+    }
+}
+
+fn is_even(x: i64) -> bool {
+    x % 2 == 0
+}
+
+#[test]
+fn b9_a_condition_is_any_expression_and_takes_outer_values_by_value() {
+    let small = [2_i64, 3, 4];
+    let mut limit = 10;
+    let in_one = Workflow::new("w")
+        .add(
+            rule("r")
+                .when(move |x: &i64| (small.contains(x) || *x > limit) && is_even(*x) && *x != 4)
+                .then(double),
+        )
+        .build()
+        .unwrap();
+    let in_parts = Workflow::new("w")
+        .add(condition("even", is_even))
+        .add(
+            rule("r")
+                .when_all(all([
+                    any([test(move |x: &i64| small.contains(x)), test(move |x: &i64| *x > limit)]),
+                    cond("even"),
+                    not(test(|x: &i64| *x == 4)),
+                ]))
+                .then(double),
+        )
+        .build()
+        .unwrap();
+    limit += 90;
+    for workflow in [in_one, in_parts] {
+        for (input, fires) in [(2_i64, true), (3, false), (4, false), (6, false), (11, false), (12, true)] {
+            let run = ran(&workflow, input);
+            assert_eq!(run.productions_of("r").len(), usize::from(fires), "{input}, now {limit}");
+        }
+    }
+}
+
+#[test]
+fn b9_another_captured_value_is_another_node_by_its_version() {
+    // What a closure captured cannot be looked at in Rust, so whoever changes it says so with a version.
+    let with = |limit: u32| {
+        let big = rule("big").when(move |x: &u32| *x > limit).then(|x: u32| x).version(limit);
+        Workflow::new("w").add(big).build().unwrap()
+    };
+    assert_eq!(with(5).signature(), with(5).signature());
+    assert_ne!(with(5).signature().nodes["big"], with(6).signature().nodes["big"]);
+}
+
+#[test]
 fn b10_named_and_inline_conditions_together() {
     let workflow = Workflow::new("w")
         .add(condition("ham", |x: &i64| *x > 10))

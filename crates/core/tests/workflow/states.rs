@@ -2,6 +2,9 @@
 
 use serde::{Deserialize, Serialize};
 use serde_json::json;
+use tidewheel_core::event::Event;
+use tidewheel_core::fact::Value;
+use tidewheel_core::run::Run;
 use tidewheel_core::workflow::{Workflow, accumulator, map, rule, state_machine, step};
 
 use crate::{inc, produced, ran};
@@ -127,4 +130,32 @@ fn e9_a_state_machine_reacts_to_its_state() {
     let right = ran(&workflow, "secret".to_owned());
     assert!(!right.result::<Lock>("lock").unwrap().unwrap().locked);
     assert_eq!(right.result::<String>("lock.granted").unwrap().unwrap(), "access_granted");
+}
+
+#[test]
+fn a_signal_goes_to_one_component_and_keeps_nobody_waiting() {
+    let workflow = Workflow::new("approval")
+        .add(step("order", |x: i64| x * 10))
+        .add(accumulator("total", 0_i64, |sum: i64, x: i64| sum + x).after("order"))
+        .add(step("approve", |name: String| format!("by {name}")))
+        .build()
+        .unwrap();
+    let mut run = workflow.run("r");
+    let mut log: Vec<Event> = run.plan(1_i64).to_vec();
+    log.extend_from_slice(run.plan_signal("approve", Value::new("ada"), None).unwrap());
+    log.extend_from_slice(run.plan(2_i64));
+    run.run_until_satisfied();
+    assert_eq!(run.results::<i64>("total").unwrap(), [0, 10, 30], "the state did not wait for the signal");
+    assert_eq!(run.result::<String>("approve").unwrap().unwrap(), "by ada");
+    assert_eq!(run.last_input(), Some(2));
+    let error = run.plan_signal("total", Value::new(1), None).unwrap_err();
+    assert_eq!(
+        error.to_string(),
+        "`total` comes after other components, and a signal goes to one that takes the input"
+    );
+    assert!(run.plan_signal("nobody", Value::new(1), None).is_err());
+    let lines: Vec<String> = log.iter().map(|event| event.to_json(&workflow).unwrap()).collect();
+    let mut again = Run::replay_json(&workflow, "r", lines.iter().map(String::as_str)).unwrap();
+    again.run_until_satisfied();
+    assert_eq!(again.results::<i64>("total").unwrap(), [0, 10, 30]);
 }
