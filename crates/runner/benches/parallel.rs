@@ -1,5 +1,7 @@
 //! What the parallel loop costs per piece of work: trivial steps, so that only the engine is measured, beside
 //! the serial loop of core and beside the same graph as bare tasks with channels.
+//!
+//! Words on the command line choose among the cases: `cargo xtask bench layers`.
 
 #![expect(clippy::unwrap_used, clippy::print_stdout, reason = "a benchmark that cannot be set up has failed")]
 
@@ -31,19 +33,26 @@ fn main() {
             name: "chain of 1,000",
             parents: (0..1_000_usize).map(|node| node.checked_sub(1).into_iter().collect()).collect(),
         },
+        Shape {
+            name: "chain of 10,000",
+            parents: (0..10_000_usize).map(|node| node.checked_sub(1).into_iter().collect()).collect(),
+        },
         Shape { name: "layers, 100 x 100", parents: (0..SIDE * SIDE).map(layered).collect() },
     ];
-    for shape in &shapes {
+    let filters: Vec<String> = std::env::args().skip(1).filter(|word| !word.starts_with('-')).collect();
+    let is_wanted =
+        |shape: &&Shape| filters.is_empty() || filters.iter().any(|word| shape.name.contains(word));
+    for shape in shapes.iter().filter(is_wanted) {
         let sync = workflow(shape, false);
         let asynchronous = workflow(shape, true);
         let inline = Options::new().sync_work(SyncWork::Inline);
         report(shape, "serial loop of core", || serial(&sync));
-        report(shape, "parallel, inline", || parallel(&runtime, &sync, inline));
+        report(shape, "parallel, inline", || parallel(&runtime, &sync, inline.clone()));
         report(shape, "parallel, threads", || parallel(&runtime, &sync, Options::new()));
         report(shape, "parallel, threads, at most 2", || {
             parallel(&runtime, &sync, Options::new().max_concurrency(2))
         });
-        report(shape, "parallel, async steps, inline", || parallel(&runtime, &asynchronous, inline));
+        report(shape, "parallel, async steps, inline", || parallel(&runtime, &asynchronous, inline.clone()));
         report(shape, "parallel, async steps", || parallel(&runtime, &asynchronous, Options::new()));
         report(shape, "bare tasks and channels", || runtime.block_on(bare(shape, false)));
         report(shape, "bare tasks that yield once", || runtime.block_on(bare(shape, true)));
@@ -91,7 +100,7 @@ fn serial(workflow: &Workflow) -> Duration {
 fn parallel(runtime: &Runtime, workflow: &Workflow, options: Options) -> Duration {
     let start = Instant::now();
     let mut run = workflow.run("r");
-    runtime.block_on(react_until_satisfied(&mut run, 1_u64, options));
+    runtime.block_on(react_until_satisfied(&mut run, 1_u64, options)).unwrap();
     let elapsed = start.elapsed();
     assert!(!run.is_runnable());
     elapsed

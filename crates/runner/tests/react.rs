@@ -47,7 +47,7 @@ async fn independent_async_steps_take_as_long_as_the_slowest() {
     for place in EVERYWHERE {
         let mut run = three_checks().run("r");
         let start = Instant::now();
-        react_until_satisfied(&mut run, 1_i64, at(place)).await;
+        react_until_satisfied(&mut run, 1_i64, at(place)).await.unwrap();
         assert_eq!(start.elapsed(), Duration::from_millis(300), "{place:?}");
         assert_eq!(run.result::<i64>("sum").unwrap(), Some(6));
         assert!(!run.is_runnable());
@@ -60,7 +60,7 @@ async fn a_limit_of_one_runs_one_piece_at_a_time() {
         for place in EVERYWHERE {
             let mut run = three_checks().run("r");
             let start = Instant::now();
-            react_until_satisfied(&mut run, 1_i64, at(place).max_concurrency(limit)).await;
+            react_until_satisfied(&mut run, 1_i64, at(place).max_concurrency(limit)).await.unwrap();
             assert_eq!(start.elapsed(), Duration::from_millis(took), "{limit} {place:?}");
         }
     }
@@ -78,7 +78,7 @@ async fn what_a_result_wakes_starts_at_once_and_waits_for_nothing_else() {
             .unwrap();
         let mut run = workflow.run("r");
         let start = Instant::now();
-        react_until_satisfied(&mut run, 0_i64, at(place)).await;
+        react_until_satisfied(&mut run, 0_i64, at(place)).await.unwrap();
         assert_eq!(start.elapsed(), Duration::from_millis(1_000), "{place:?}");
         assert_eq!(run.result::<i64>("last").unwrap(), Some(3));
     }
@@ -112,7 +112,7 @@ async fn the_limit_is_reached_and_never_exceeded() {
         let mut run = workflow.run("r");
         let items: Vec<i64> = (0..200).collect();
         let driven = react_until_satisfied(&mut run, items.clone(), at(place).max_concurrency(5));
-        timeout(Duration::from_secs(30), driven).await.unwrap();
+        timeout(Duration::from_secs(30), driven).await.unwrap().unwrap();
         assert_eq!(run.results::<i64>("then").unwrap(), items);
         assert_eq!(most.load(Ordering::SeqCst), 5, "{place:?}");
     }
@@ -135,7 +135,10 @@ async fn blocking_steps_run_beside_each_other_and_beside_the_runtime() {
     }
     let mut run = builder.build().unwrap().run("r");
     let task = tokio::spawn(async move { to_step.send(40) });
-    timeout(Duration::from_secs(30), react_until_satisfied(&mut run, 2_i64, Options::new())).await.unwrap();
+    timeout(Duration::from_secs(30), react_until_satisfied(&mut run, 2_i64, Options::new()))
+        .await
+        .unwrap()
+        .unwrap();
     task.await.unwrap().unwrap();
     assert_eq!(run.result::<i64>("waits_for_a_task").unwrap(), Some(42));
     assert_eq!(run.productions().len(), 4);
@@ -151,7 +154,7 @@ async fn many_steps_that_block_each_get_a_thread() {
     };
     let mut run = Workflow::new("w").add(map("each", wait)).build().unwrap().run("r");
     let items: Vec<usize> = (0..MANY).collect();
-    react_until_satisfied(&mut run, items.clone(), Options::new()).await;
+    react_until_satisfied(&mut run, items.clone(), Options::new()).await.unwrap();
     assert_eq!(run.results::<usize>("each").unwrap(), items);
 }
 
@@ -166,7 +169,7 @@ async fn inline_work_stays_on_the_thread_and_other_work_leaves_it() {
     let workflow = Workflow::new("w").add(step("where", |_: i64| thread())).build().unwrap();
     for (place, stays) in [(SyncWork::Inline, true), (SyncWork::Threads, false)] {
         let mut run = workflow.run("r");
-        react_until_satisfied(&mut run, 1_i64, at(place)).await;
+        react_until_satisfied(&mut run, 1_i64, at(place)).await.unwrap();
         assert_eq!(run.result::<String>("where").unwrap().unwrap() == thread(), stays, "{place:?}");
     }
 }
@@ -182,7 +185,7 @@ async fn a_long_row_of_inline_steps_lets_other_tasks_have_their_turn() {
         }
     });
     let mut run = Workflow::new("w").add(map("each", |x: i64| x + 1)).build().unwrap().run("r");
-    react_until_satisfied(&mut run, (0..5_000).collect::<Vec<i64>>(), at(SyncWork::Inline)).await;
+    react_until_satisfied(&mut run, (0..5_000).collect::<Vec<i64>>(), at(SyncWork::Inline)).await.unwrap();
     ticking.abort();
     assert_eq!(run.fact_count("each"), 5_000);
     assert!(ticks.load(Ordering::Relaxed) > 10);
@@ -207,7 +210,7 @@ async fn a_panic_is_the_failure_of_its_step_wherever_it_happens() {
             .build()
             .unwrap();
         let mut run = workflow.run("r");
-        react_until_satisfied(&mut run, 1_i64, at(place)).await;
+        react_until_satisfied(&mut run, 1_i64, at(place)).await.unwrap();
         let mut failed: Vec<_> = run
             .failures()
             .iter()
@@ -231,6 +234,30 @@ async fn a_panic_is_the_failure_of_its_step_wherever_it_happens() {
     }
 }
 
+#[tokio::test(start_paused = true)]
+async fn c6_a_join_waits_for_the_slow_branch() {
+    for place in EVERYWHERE {
+        let workflow = Workflow::new("w")
+            .add(step("slow", waits(100)))
+            .add(step("fast", |x: i64| x + 2))
+            .add(step("sum", |slow: i64, fast: i64| slow + fast).after(["slow", "fast"]))
+            .build()
+            .unwrap();
+        let mut run = workflow.run("r");
+        let start = Instant::now();
+        let early = react_until_satisfied(&mut run, 10_i64, at(place));
+        assert!(timeout(Duration::from_millis(99), early).await.is_err(), "{place:?}");
+        assert_eq!(run.result::<i64>("fast").unwrap(), Some(12), "the fast branch is through");
+        assert_eq!(run.result::<i64>("sum").unwrap(), None, "the join waits");
+
+        let (mut run, start_again) = (workflow.run("r"), Instant::now());
+        react_until_satisfied(&mut run, 10_i64, at(place)).await.unwrap();
+        assert_eq!(start_again.elapsed(), Duration::from_millis(100), "no longer than the slow branch");
+        assert_eq!(run.result::<i64>("sum").unwrap(), Some(23));
+        assert_eq!(start.elapsed(), Duration::from_millis(199));
+    }
+}
+
 /// A value whose copies cannot be made, which a map needs when it takes a list apart.
 #[derive(Serialize, Deserialize)]
 struct Unique(i64);
@@ -251,7 +278,7 @@ async fn a_panic_in_the_code_of_a_value_is_the_failure_of_what_touched_it() {
             .build()
             .unwrap();
         let mut run = workflow.run("r");
-        react_until_satisfied(&mut run, vec![Unique(1)], at(place)).await;
+        react_until_satisfied(&mut run, vec![Unique(1)], at(place)).await.unwrap();
         let failures = run.failures();
         assert_eq!(failures.len(), 1);
         assert_eq!(failures[0].failure.message, "there is only one");
@@ -315,11 +342,11 @@ async fn a_run_whose_future_was_dropped_can_be_driven_on() {
                 .unwrap();
             let mut run = workflow.run("r");
             let options = at(place).max_concurrency(limit);
-            let first = react_until_satisfied(&mut run, 1_i64, options);
+            let first = react_until_satisfied(&mut run, 1_i64, options.clone());
             assert!(timeout(Duration::from_millis(500), first).await.is_err());
             assert_eq!(run.result::<i64>("fast").unwrap(), Some(2), "what was over stays over");
             assert!(run.is_runnable());
-            run_until_satisfied(&mut run, options).await;
+            run_until_satisfied(&mut run, options.clone()).await.unwrap();
             assert!(!run.is_runnable());
             assert_eq!(run.result::<i64>("sum").unwrap(), Some(6), "{place:?} {limit}");
             assert_eq!(
@@ -352,7 +379,7 @@ async fn blocking_work_that_ends_after_the_drop_changes_nothing() {
     }
     assert_eq!(run.next_runnables().len(), 1, "it is offered again");
     release.send(()).unwrap_or_default();
-    run_until_satisfied(&mut run, Options::new()).await;
+    run_until_satisfied(&mut run, Options::new()).await.unwrap();
     assert_eq!(run.results::<i64>("blocks").unwrap(), [2]);
 }
 
@@ -366,18 +393,18 @@ async fn work_that_was_handed_out_elsewhere_is_left_alone() {
     let mut run = workflow.run("r");
     run.plan(5_i64);
     let elsewhere = run.prepare().remove(0);
-    run_until_satisfied(&mut run, Options::new()).await;
+    run_until_satisfied(&mut run, Options::new()).await.unwrap();
     assert!(run.is_runnable());
     let executed = elsewhere.execute();
     run.apply(executed);
-    run_until_satisfied(&mut run, Options::new()).await;
+    run_until_satisfied(&mut run, Options::new()).await.unwrap();
     assert_eq!(run.result::<i64>("inc").unwrap(), Some(6));
 }
 
 #[tokio::test]
 async fn a_run_with_nothing_to_do_is_over_at_once() {
     let mut run = Workflow::new("w").build().unwrap().run("r");
-    assert_eq!(react_until_satisfied(&mut run, 1_i64, Options::new()).await.productions().len(), 0);
+    assert_eq!(react_until_satisfied(&mut run, 1_i64, Options::new()).await.unwrap().productions().len(), 0);
     assert_eq!(run.id().as_str(), "r");
 }
 
@@ -397,7 +424,7 @@ async fn large_runs_come_to_their_end() {
             .build()
             .unwrap();
         let mut run = workflow.run("r");
-        react_until_satisfied(&mut run, (0..20_000).collect::<Vec<u64>>(), at(place)).await;
+        react_until_satisfied(&mut run, (0..20_000).collect::<Vec<u64>>(), at(place)).await.unwrap();
         assert_eq!(run.result::<u64>("sum").unwrap(), Some((1..=20_000).sum::<u64>() * 2));
     }
 }

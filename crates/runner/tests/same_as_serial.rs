@@ -58,7 +58,8 @@ fn planned(workflow: &Workflow, inputs: &[i64]) -> Run {
 fn options() -> impl Iterator<Item = Options> {
     let places = [SyncWork::Threads, SyncWork::Inline].map(|place| Options::new().sync_work(place));
     places.into_iter().flat_map(|options| {
-        [options, options.max_concurrency(1), options.max_concurrency(2), options.max_concurrency(7)]
+        let limited = |limit| options.clone().max_concurrency(limit);
+        [options.clone(), limited(1), limited(2), limited(7)]
     })
 }
 
@@ -71,7 +72,7 @@ fn assert_same(runtime: &Runtime, seed: u64, serial: &Workflow, parallel: &Workf
     assert!(!expected.is_runnable);
     for options in options() {
         let mut run = planned(parallel, inputs);
-        runtime.block_on(run_until_satisfied(&mut run, options));
+        runtime.block_on(run_until_satisfied(&mut run, options.clone())).unwrap();
         assert_eq!(outcome(&run, parallel, count), expected, "seed {seed}, {options:?}");
     }
 }
@@ -79,7 +80,7 @@ fn assert_same(runtime: &Runtime, seed: u64, serial: &Workflow, parallel: &Workf
 #[test]
 fn random_workflows_of_every_kind() {
     let runtime = Builder::new_multi_thread().worker_threads(2).build().unwrap();
-    for seed in 0..400 {
+    for seed in 0..1_000 {
         let case = Case::random(seed);
         let workflow = lowered(&case.spec);
         assert_same(&runtime, seed, &workflow, &workflow, &case.inputs);

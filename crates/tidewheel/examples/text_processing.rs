@@ -48,7 +48,7 @@ fn workflow() -> Result<Workflow, BuildErrors> {
 async fn main() -> Result<(), Box<dyn Error>> {
     let text = "The tide turns the wheel, and the wheel turns the mill.";
     let mut run = workflow()?.run("text-1");
-    react_until_satisfied(&mut run, text.to_owned(), ReactOptions::new()).await;
+    react_until_satisfied(&mut run, text.to_owned(), ReactOptions::new()).await?;
     for fact in run.productions().iter().filter(|fact| fact.producer.is_some()) {
         println!("{:<14} {}", fact.producer.unwrap_or_default(), fact.value.to_json()?);
     }

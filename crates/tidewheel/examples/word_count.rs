@@ -53,7 +53,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
     ];
     let mut run = workflow()?.run("words");
     for documents in days {
-        react_until_satisfied(&mut run, documents, ReactOptions::new()).await;
+        react_until_satisfied(&mut run, documents, ReactOptions::new()).await?;
         println!("today {:?}", run.result::<Vec<(String, usize)>>("top")?.unwrap_or_default());
     }
     println!("in all {:?}", run.result::<Counts>("so_far")?.unwrap_or_default());
@@ -71,10 +71,10 @@ mod tests {
     #[tokio::test(flavor = "multi_thread")]
     async fn words_are_counted_over_documents_and_over_days() {
         let mut run = workflow().unwrap().run("test");
-        react_until_satisfied(&mut run, documents(&["a b a", "b c."]), ReactOptions::new()).await;
+        react_until_satisfied(&mut run, documents(&["a b a", "b c."]), ReactOptions::new()).await.unwrap();
         let today = Counts::from([("a".to_owned(), 2), ("b".to_owned(), 2), ("c".to_owned(), 1)]);
         assert_eq!(run.result("merge").unwrap(), Some(today));
-        react_until_satisfied(&mut run, documents(&["c", "C!"]), ReactOptions::new()).await;
+        react_until_satisfied(&mut run, documents(&["c", "C!"]), ReactOptions::new()).await.unwrap();
         assert_eq!(run.result("top").unwrap(), Some(vec![("c".to_owned(), 2)]));
         let so_far = Counts::from([("a".to_owned(), 2), ("b".to_owned(), 2), ("c".to_owned(), 3)]);
         assert_eq!(run.result("so_far").unwrap(), Some(so_far));
@@ -83,14 +83,16 @@ mod tests {
     #[tokio::test]
     async fn no_documents_have_no_words() {
         let mut run = workflow().unwrap().run("test");
-        react_until_satisfied(&mut run, documents(&[]), ReactOptions::new()).await;
+        react_until_satisfied(&mut run, documents(&[]), ReactOptions::new()).await.unwrap();
         assert_eq!(run.result("merge").unwrap(), Some(Counts::new()));
     }
 
     #[tokio::test]
     async fn many_documents_are_no_problem() {
         let mut run = workflow().unwrap().run("test");
-        react_until_satisfied(&mut run, vec!["tide and wheel".to_owned(); 2_000], ReactOptions::new()).await;
+        react_until_satisfied(&mut run, vec!["tide and wheel".to_owned(); 2_000], ReactOptions::new())
+            .await
+            .unwrap();
         let top: Vec<(String, usize)> = run.result("top").unwrap().unwrap();
         assert_eq!(top[0], ("and".to_owned(), 2_000));
     }

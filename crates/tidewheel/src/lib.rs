@@ -2,13 +2,68 @@
 //! every decision says why.
 //!
 //! This crate is what a Rust program adds: re-exports of the crates below it, a [`prelude`], and nothing of
-//! its own. What is here today: workflows and their runs in memory, serial and parallel, the policy model and
-//! the decision engine. The durable runner is being built on them.
+//! its own.
 //!
-//! # A workflow
+//! # A durable workflow
+//!
+//! A [`Runner`] keeps runs in a SQLite file. The same program started again goes on where it was killed.
+//!
+//! ```
+//! use serde::{Deserialize, Serialize};
+//! use tidewheel::prelude::*;
+//!
+//! #[derive(Clone, Serialize, Deserialize)]
+//! struct Order {
+//!     customer: String,
+//!     items: Vec<String>,
+//! }
+//!
+//! /// Asks a service that is not always there.
+//! async fn screen_fraud(order: Order) -> Result<bool, Failure> {
+//!     if order.customer.is_empty() { Err(Failure::new("who is it?").code(503)) } else { Ok(true) }
+//! }
+//!
+//! async fn fulfil(order: Order) -> Result<String, Box<dyn std::error::Error>> {
+//!     let workflow = Workflow::new("order_fulfillment")
+//!         .add(rule("validate_order").when(|o: &Order| !o.items.is_empty()).then(|o: Order| o))
+//!         .add(step("check_inventory", |o: Order| o.items.len() < 10).after("validate_order"))
+//!         .add(step("screen_fraud", screen_fraud).after("validate_order"))
+//!         .add(step("estimate_shipping", |o: Order| 2 + o.items.len()).after("validate_order"))
+//!         .add(
+//!             step("decide", |in_stock: bool, trusted: bool, days: usize| {
+//!                 if in_stock && trusted { format!("there in {days} days") } else { "rejected".to_owned() }
+//!             })
+//!             .after(["check_inventory", "screen_fraud", "estimate_shipping"]),
+//!         )
+//!         .policy(name("screen_fraud"), Policy::new().max_retries(3).backoff(Backoff::exponential()).timeout("10s"))
+//!         .policy(default(), Policy::new().timeout("30s"))
+//!         .build()?; // every mistake at once, each with its component
+//!
+//!     let runner = Runner::open("orders.db").await?;           // SQLite, created if missing
+//!     let run = runner.start("order-123", &workflow).await?;   // the same id again is the same run
+//!     run.input_keyed("order", order).await?;                  // the same key twice is one input
+//!     let decision: String = run.result("decide").await?;      // survives kill -9 in between
+//!     runner.shutdown().await;
+//!     Ok(decision)
+//! }
+//! # #[tokio::main(flavor = "current_thread")]
+//! # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! #     let folder = tempfile::tempdir()?;
+//! #     std::env::set_current_dir(&folder)?;
+//! #     let order = Order { customer: "ada".to_owned(), items: vec!["lamp".to_owned()] };
+//! #     assert_eq!(fulfil(order.clone()).await?, "there in 3 days");
+//! #     assert_eq!(fulfil(order).await?, "there in 3 days");
+//! #     let runner = Runner::open("orders.db").await?;
+//! #     assert_eq!(runner.list(Filter::default()).await?.rows.len(), 1);
+//! #     Ok(())
+//! # }
+//! ```
+//!
+//! # A workflow in memory
 //!
 //! A workflow says what comes after what. Its components are ordinary functions, sync or async, and what is
-//! wrong with it is said when it is built. A [`Run`](run::Run) holds the facts.
+//! wrong with it is said when it is built. A [`Run`](run::Run) holds the facts. Policies act here, too, and
+//! nothing is stored.
 //!
 //! ```
 //! use tidewheel::prelude::*;
@@ -24,7 +79,7 @@
 //!
 //! let mut run = workflow.run("order-1");
 //! let items = vec!["tea".to_owned(), "cup".to_owned()];
-//! react_until_satisfied(&mut run, items, ReactOptions::new()).await; // price and shipping in parallel
+//! react_until_satisfied(&mut run, items, ReactOptions::new()).await?; // price and shipping in parallel
 //! assert_eq!(run.result::<usize>("total")?, Some(14));
 //! # Ok(())
 //! # }
@@ -118,4 +173,9 @@ pub use tidewheel_core::{
     Change, EventError, Executed, Fact, Failed, Location, Outcome, Problem, Problems, ReplayError, Runnable,
     Signature, decide, event, fact, policy, run, time, view, work, workflow,
 };
-pub use tidewheel_runner::{react, react_until_satisfied, run_until_satisfied};
+pub use tidewheel_runner::{
+    Checkpoints, CommandError, DriveOptions, Executor, Hooks, InputError, ResultError, RunEvent, RunHandle,
+    Runner, RunnerOptions, StartError, StartOptions, drive, driver, execute_with_policies, react,
+    react_until_satisfied, run_until_satisfied, runner,
+};
+pub use tidewheel_store::{self as store, Filter, Page, RunRecord, Status, StoreError};

@@ -17,6 +17,12 @@ pub use tidewheel_core::workflow::{
     BuildErrors, Component, Fold, Meta, Workflow, accumulator, all, any, cond, condition, map, not, reduce,
     rule, state_machine, step, test,
 };
+pub use tidewheel_runner::driver::{DriveOptions, drive, execute_with_policies};
 pub use tidewheel_runner::react::{
     Options as ReactOptions, SyncWork, react_until_satisfied, run_until_satisfied,
 };
+pub use tidewheel_runner::runner::{
+    Checkpoints, CommandError, Executor, Hooks, InputError, ResultError, RunEvent, RunHandle, Runner,
+    RunnerOptions, StartError, StartOptions,
+};
+pub use tidewheel_store::{Filter, RunRecord, Status, StoreError};

@@ -17,6 +17,8 @@ fn the_code_of_the_guide_stands_in_the_examples_word_for_word() {
         "examples/schedulers/serial.rs",
         "examples/schedulers/parallel.rs",
         "examples/schedulers/event_driven.rs",
+        "examples/schedulers/with_policies.rs",
+        "examples/schedulers/supervised.rs",
     ]
     .map(text);
     let blocks: Vec<&str> = guide
@@ -24,10 +26,22 @@ fn the_code_of_the_guide_stands_in_the_examples_word_for_word() {
         .skip(1)
         .map(|rest| rest.split_once('\n').unwrap().1.split("```").next().unwrap())
         .collect();
-    assert!(blocks.len() >= 5, "the code of the guide was not found");
+    assert!(blocks.len() >= 7, "the code of the guide was not found");
     for block in blocks {
         assert!(examples.iter().any(|example| example.contains(block)), "no example has\n{block}");
     }
+}
+
+#[test]
+fn the_first_program_of_the_readme_is_the_first_one_of_the_documentation() {
+    let readme = text("../../README.md");
+    let shown = readme.split("```rust\n").nth(1).and_then(|rest| rest.split("```").next()).unwrap();
+    let source = text("src/lib.rs");
+    let block = source.split("//! ```\n").nth(1).unwrap();
+    let visible = block.lines().map(|line| line.strip_prefix("//! ").unwrap_or(""));
+    // Lines that begin with a hash are not shown; they run the program in a directory of its own.
+    let visible: Vec<&str> = visible.filter(|line| !line.starts_with("# ") && *line != "#").collect();
+    assert_eq!(shown.lines().collect::<Vec<_>>(), visible);
 }
 
 #[test]

@@ -18,7 +18,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
     for customer in ["ada", "mallory", "nobody"] {
         let mut run = workflow.run(customer);
         let start = Instant::now();
-        react_until_satisfied(&mut run, order(customer, &["tea", "cup"]), ReactOptions::new()).await;
+        react_until_satisfied(&mut run, order(customer, &["tea", "cup"]), ReactOptions::new()).await?;
         println!("{customer}, after {} ms:", start.elapsed().as_millis());
         match run.result::<Fulfillment>("decide_fulfillment")? {
             Some(decided) => println!("  {decided:?}"),
@@ -40,7 +40,7 @@ mod tests {
 
     async fn fulfilled(customer: &str, items: &[&str]) -> Run {
         let mut run = order_fulfillment().unwrap().run("test");
-        react_until_satisfied(&mut run, order(customer, items), ReactOptions::new()).await;
+        react_until_satisfied(&mut run, order(customer, items), ReactOptions::new()).await.unwrap();
         assert!(!run.is_runnable());
         run
     }
@@ -92,7 +92,7 @@ mod tests {
             run.plan(order(customer, &[item]));
         }
         let start = Instant::now();
-        run_until_satisfied(&mut run, ReactOptions::new()).await;
+        run_until_satisfied(&mut run, ReactOptions::new()).await.unwrap();
         assert_eq!(start.elapsed(), Duration::from_millis(300));
         let decided: Vec<Fulfillment> = run.results("decide_fulfillment").unwrap();
         let approved: Vec<bool> = decided.iter().map(|decided| decided.approved).collect();

@@ -1,4 +1,5 @@
-//! Three schedulers by hand, from a loop to a task that reacts to each result; the guide explains them.
+//! Three schedulers by hand, from a loop to a task that reacts to each result, and the one that is there for
+//! many runs at once; the guide explains them.
 //!
 //! `cargo run --example schedulers`
 
@@ -9,12 +10,15 @@ mod event_driven;
 mod orders;
 mod parallel;
 mod serial;
+mod supervised;
+mod with_policies;
 
 use std::error::Error;
 use std::time::Duration;
 
 use event_driven::Scheduler;
 use orders::{Fulfillment, order, order_fulfillment};
+use supervised::Orders;
 use tidewheel::prelude::*;
 use tokio::time::{Instant, sleep};
 
@@ -45,5 +49,36 @@ async fn main() -> Result<(), Box<dyn Error>> {
     println!("event-driven at {:>4} ms: {facts} facts so far", start.elapsed().as_millis());
     scheduler.run(order("mallory", &["tea"]));
     let run = scheduler.stop().await?;
-    show("event-driven", &run)
+    show("event-driven", &run)?;
+
+    let rules = Rules::new([(name("screen_fraud"), Policy::new().max_retries(1).timeout("250ms"))])?;
+    let mut run = workflow.run("with-policies");
+    run.plan(order("ada", &["tea", "cup"]));
+    with_policies::run_to_end(&mut run, &rules).await?;
+    show("with rules", &run)?;
+    for failed in run.failures() {
+        println!(
+            "  {} failed {} times: {}",
+            failed.component.unwrap_or_default(),
+            failed.attempts,
+            failed.failure
+        );
+    }
+
+    let folder = tempfile::tempdir()?;
+    let runner = Runner::open(folder.path().join("orders.db")).await?;
+    let orders = Orders::new(runner.clone(), workflow)?;
+    for (id, customer) in [("order-1", "ada"), ("order-2", "mallory"), ("order-3", "nobody")] {
+        orders.start(id).await?;
+        orders.run(id, order(customer, &["tea", "cup"])).await?;
+    }
+    orders.stop("order-1").await?;
+    for id in ["order-1", "order-2", "order-3"] {
+        let run = orders.resume(id).await?;
+        let status = run.wait().await?;
+        let decided = orders.results(id).await?;
+        println!("supervised   at {:>4} ms: {id} is {status}: {decided:?}", start.elapsed().as_millis());
+    }
+    runner.shutdown().await;
+    Ok(())
 }

@@ -56,7 +56,7 @@ mod tests {
 
         let mut run = workflow.run("test");
         let start = Instant::now();
-        react_until_satisfied(&mut run, 1_i64, ReactOptions::new()).await;
+        react_until_satisfied(&mut run, 1_i64, ReactOptions::new()).await.unwrap();
         assert_eq!(start.elapsed(), Duration::from_millis(50 + 500));
     }
 }

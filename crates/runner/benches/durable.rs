@@ -1,0 +1,243 @@
+//! Durable runs: latency of one at a time, throughput of many, resume; beside what the disk and SQLite alone give.
+//! Run with `cargo xtask bench durable` or `cargo bench -p tidewheel-runner --bench durable`.
+
+#![expect(clippy::print_stdout, reason = "a benchmark shows its figures")]
+
+use std::fs::File;
+use std::io::Write;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use tidewheel_core::workflow::{Workflow, step};
+use tidewheel_runner::{Runner, RunnerOptions};
+use tidewheel_store::{Clock, RealClock, Sqlite};
+
+fn main() {
+    let words: Vec<String> = std::env::args().skip(1).filter(|word| !word.starts_with('-')).collect();
+    let wanted = |name: &str| words.is_empty() || words.iter().any(|word| name.contains(word.as_str()));
+    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().expect("a runtime");
+    let folder =
+        tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).expect("a folder on the disk of the build");
+    if wanted("durable machine") {
+        machine(folder.path());
+    }
+    if wanted("durable one at a time") {
+        runtime.block_on(one_at_a_time(folder.path()));
+    }
+    for clients in [50, 1_000] {
+        if wanted("durable concurrent") {
+            runtime.block_on(concurrent(folder.path(), clients));
+        }
+    }
+    if wanted("durable in memory") {
+        runtime.block_on(in_memory());
+        runtime.block_on(parallel_steps());
+    }
+    if wanted("durable resume") {
+        runtime.block_on(resume(folder.path()));
+    }
+}
+
+/// What the disk and SQLite give without us.
+fn machine(folder: &Path) {
+    let mut file = File::create(folder.join("plain")).expect("a file");
+    let syncs = rate(|| {
+        file.write_all(&[7; 512]).expect("room on the disk");
+        file.sync_data().expect("a disk that syncs");
+    });
+    println!("machine: {syncs:.0} writes with fdatasync per second, {:.0} µs each", 1e6 / syncs);
+    println!(
+        "machine: a bare commit of SQLite (WAL, FULL) takes {:.0} µs",
+        bare_commit(folder).as_secs_f64() * 1e6
+    );
+}
+
+fn bare_commit(folder: &Path) -> Duration {
+    let database = rusqlite::Connection::open(folder.join("bare.db")).expect("a database");
+    database
+        .execute_batch(
+            "PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL;
+             CREATE TABLE IF NOT EXISTS events (id INTEGER PRIMARY KEY, body TEXT)",
+        )
+        .expect("a table");
+    let mut insert = database.prepare("INSERT INTO events (body) VALUES (?1)").expect("a statement");
+    let body = "x".repeat(600);
+    let mut times = Vec::new();
+    let began = Instant::now();
+    while began.elapsed() < Duration::from_millis(700) {
+        let before = Instant::now();
+        insert.execute([&body]).expect("room on the disk");
+        times.push(before.elapsed());
+    }
+    // The middle one, as of the runs that it stands beside: a busy disk has long tails.
+    times.sort();
+    times[times.len() / 2]
+}
+
+fn rate(mut deed: impl FnMut()) -> f64 {
+    let began = Instant::now();
+    let mut count = 0_u32;
+    while began.elapsed() < Duration::from_millis(700) {
+        deed();
+        count += 1;
+    }
+    f64::from(count) / began.elapsed().as_secs_f64()
+}
+
+fn three_steps() -> Workflow {
+    Workflow::new("three")
+        .add(step("a", |x: i64| x + 1))
+        .add(step("b", |x: i64| x + 1).after("a"))
+        .add(step("c", |x: i64| x + 1).after("b"))
+        .build()
+        .expect("a sound workflow")
+}
+
+async fn open(path: &Path, options: RunnerOptions) -> (Runner, Arc<Sqlite>) {
+    let clock: Arc<dyn Clock> = Arc::new(RealClock::new());
+    let store = Arc::new(Sqlite::open(path, Arc::clone(&clock)).expect("a database"));
+    let shared: Arc<dyn tidewheel_store::Store> = Arc::<Sqlite>::clone(&store);
+    (Runner::with_store(shared, options.clock(clock)).await.expect("a runner"), store)
+}
+
+async fn one_at_a_time(folder: &Path) {
+    const RUNS: usize = 1_000;
+    let (runner, store) = open(&folder.join("one.db"), RunnerOptions::new()).await;
+    let workflow = three_steps();
+    for warm in 0..50 {
+        let run = runner.run(format!("warm-{warm}").as_str(), &workflow, 1_i64).await.expect("a run");
+        assert_eq!(run.result::<i64>("c").await.expect("a result"), 4);
+    }
+    let before = store.commits();
+    let mut times = Vec::with_capacity(RUNS);
+    for index in 0..RUNS {
+        let began = Instant::now();
+        let run = runner.run(format!("run-{index}").as_str(), &workflow, 1_i64).await.expect("a run");
+        assert_eq!(run.result::<i64>("c").await.expect("a result"), 4);
+        times.push(began.elapsed());
+    }
+    let commits = (store.commits() - before) as f64 / RUNS as f64;
+    times.sort();
+    let commit = bare_commit(folder);
+    let (p50, p99) = (times[RUNS / 2], times[RUNS * 99 / 100]);
+    println!(
+        "one at a time: p50 {:.0} µs, p99 {:.0} µs, {commits:.2} commits each; 4 bare commits {:.0} µs, {:+.0} %",
+        p50.as_secs_f64() * 1e6,
+        p99.as_secs_f64() * 1e6,
+        commit.as_secs_f64() * 4e6,
+        (p50.as_secs_f64() / (commit.as_secs_f64() * 4.0) - 1.0) * 100.0,
+    );
+    runner.shutdown().await;
+}
+
+async fn concurrent(folder: &Path, clients: usize) {
+    let runs = if clients < 100 { 10_000 } else { 40_000 };
+    let (runner, store) = open(&folder.join(format!("many-{clients}.db")), RunnerOptions::new()).await;
+    let workflow = three_steps();
+    let (before, began) = (store.commits(), Instant::now());
+    let mut tasks = tokio::task::JoinSet::new();
+    for client in 0..clients {
+        let (runner, workflow) = (runner.clone(), workflow.clone());
+        tasks.spawn(async move {
+            let mut times = Vec::new();
+            for index in 0..runs / clients {
+                let id = format!("run-{client}-{index}");
+                let began = Instant::now();
+                let run = runner.run(id.as_str(), &workflow, 1_i64).await.expect("a run");
+                assert_eq!(run.result::<i64>("c").await.expect("a result"), 4);
+                times.push(began.elapsed());
+            }
+            times
+        });
+    }
+    let mut times = Vec::new();
+    while let Some(done) = tasks.join_next().await {
+        times.extend(done.expect("a client that ends"));
+    }
+    let took = began.elapsed().as_secs_f64();
+    times.sort();
+    let commits = store.commits() - before;
+    println!(
+        "{clients} clients: {:.0} durable steps per second, {:.0} runs per second, p50 {:.1} ms; {:.2} commits per run",
+        times.len() as f64 * 3.0 / took,
+        times.len() as f64 / took,
+        times[times.len() / 2].as_secs_f64() * 1e3,
+        commits as f64 / times.len() as f64,
+    );
+    runner.shutdown().await;
+}
+
+async fn in_memory() {
+    const RUNS: usize = 1_000;
+    const ROUNDS: usize = 20;
+    let runner = Runner::in_memory(RunnerOptions::new()).await.expect("a runner");
+    let workflow = three_steps();
+    let began = Instant::now();
+    for round in 0..ROUNDS {
+        let mut tasks = tokio::task::JoinSet::new();
+        for index in 0..RUNS {
+            let (runner, workflow) = (runner.clone(), workflow.clone());
+            tasks.spawn(async move {
+                let id = format!("run-{round}-{index}");
+                let run = runner.run(id.as_str(), &workflow, 1_i64).await.expect("a run");
+                run.result::<i64>("c").await.expect("a result")
+            });
+        }
+        while let Some(done) = tasks.join_next().await {
+            assert_eq!(done.expect("a client that ends"), 4);
+        }
+    }
+    let took = began.elapsed().as_secs_f64();
+    println!(
+        "in memory: {RUNS} runs of 3 steps at once: {:.0} workflows per second",
+        (RUNS * ROUNDS) as f64 / took
+    );
+}
+
+async fn parallel_steps() {
+    let runner = Runner::in_memory(RunnerOptions::new()).await.expect("a runner");
+    let mut builder = Workflow::new("wide");
+    for index in 0..1_000 {
+        builder = builder.add(step(format!("step-{index}"), |x: i64| x + 1));
+    }
+    let workflow = builder.build().expect("a sound workflow");
+    let mut times = Vec::new();
+    for round in 0..20 {
+        let began = Instant::now();
+        let run = runner.run(format!("run-{round}").as_str(), &workflow, 1_i64).await.expect("a run");
+        run.wait().await.expect("an end");
+        times.push(began.elapsed());
+    }
+    times.sort();
+    println!("in memory: one run with 1,000 parallel steps: {:.1} ms", times[10].as_secs_f64() * 1e3);
+}
+
+async fn resume(folder: &Path) {
+    let path = folder.join("resume.db");
+    let mut builder = Workflow::new("long").add(step("step-0", |x: i64| x + 1));
+    for index in 1..2_000 {
+        let before = format!("step-{}", index - 1);
+        builder = builder.add(step(format!("step-{index}"), |x: i64| x + 1).after(before.as_str()));
+    }
+    let workflow = builder.build().expect("a sound workflow");
+    let (runner, _store) = open(&path, RunnerOptions::new()).await;
+    let run = runner.run("long", &workflow, 1_i64).await.expect("a run");
+    run.wait().await.expect("an end");
+    runner.shutdown().await;
+    let mut times = Vec::new();
+    let mut events = 0;
+    for _ in 0..10 {
+        let (runner, _store) = open(&path, RunnerOptions::new()).await;
+        runner.register(&workflow).expect("a sound workflow");
+        let began = Instant::now();
+        let run = runner.start("long", &workflow).await.expect("the run");
+        let value = run.result::<i64>("step-1999").await.expect("a result");
+        times.push(began.elapsed());
+        assert_eq!(value, 2_001);
+        events = runner.list(tidewheel_store::Filter::default()).await.expect("a list").rows[0].version;
+        runner.shutdown().await;
+    }
+    times.sort();
+    println!("resume of a run with {events} events: {:.1} ms", times[5].as_secs_f64() * 1e3);
+}

@@ -1,0 +1,276 @@
+//! The course of a piece of work: attempt, outcome, decision, and again. It knows no clock and runs nothing;
+//! whoever drives the work tells it what happened and does what it says.
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+
+use tidewheel_core::decide::{self, Action, CircuitView, ReasonCode, Record, RetryPolicy, Situation};
+use tidewheel_core::event::FailedAttempt;
+use tidewheel_core::fact::Value;
+use tidewheel_core::policy::{Failure, Fallback, JitterSeed, OnFailure, Recovery, Resolved};
+use tidewheel_core::time::{Span, Timestamp};
+use tidewheel_core::{Executed, Outcome, Runnable};
+
+use crate::pool::panicked;
+
+/// Where a piece of work is under its policy.
+#[derive(Clone, Debug)]
+pub struct Course {
+    policy: Arc<Resolved>,
+    started_at: Timestamp,
+    deadline: Option<Timestamp>,
+    /// The failure that a fallback is to help out of, once it was asked.
+    recovering: Option<Box<FailedAttempt>>,
+}
+
+/// What is to be done with a piece of work.
+#[derive(Debug)]
+pub enum Turn {
+    /// Run it now, this way.
+    Run {
+        /// The attempt, or what a fallback put in its place.
+        runnable: Box<Runnable>,
+        /// When it has to be over.
+        until: Option<Until>,
+    },
+    /// Wait, then begin the next attempt.
+    Retry(Box<FailedAttempt>),
+    /// Nothing more: this came of it.
+    Over(Box<Executed>),
+}
+
+/// When an attempt has to be over, and because of what.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Until {
+    /// When.
+    pub at: Timestamp,
+    /// Because of what.
+    pub bound: Bound,
+    /// What bounds it however late it begins, where the time of the attempt itself is shorter.
+    outer: Option<(Timestamp, Bound)>,
+}
+
+/// What bounds an attempt in time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Bound {
+    /// The time of one attempt.
+    Timeout(Span),
+    /// The time of all attempts together.
+    TotalTimeout(Span),
+    /// The deadline of what caused it.
+    Deadline,
+}
+
+impl Until {
+    /// Returns the bound of an attempt that began only now, after it waited for a slot: the time of one attempt
+    /// counts from there, all else does not.
+    ///
+    /// # Errors
+    /// The failure of an attempt for which it is too late.
+    pub fn begun_at(self, now: Timestamp) -> Result<Self, Failure> {
+        let until = match self.bound {
+            Bound::Timeout(span) => {
+                let at = now.saturating_add(span);
+                match self.outer {
+                    Some((outer, bound)) if outer < at => Self { at: outer, bound, outer: None },
+                    Some(_) | None => Self { at, ..self },
+                }
+            }
+            Bound::TotalTimeout(_) | Bound::Deadline => self,
+        };
+        match until.bound {
+            Bound::TotalTimeout(_) if until.at <= now => Err(too_late_for_all()),
+            Bound::Deadline if until.at <= now => Err(too_late_at_all()),
+            Bound::Timeout(_) | Bound::TotalTimeout(_) | Bound::Deadline => Ok(until),
+        }
+    }
+
+    /// Returns the failure of an attempt that was not over in time.
+    #[must_use]
+    pub fn failure(&self) -> Failure {
+        match self.bound {
+            Bound::Timeout(span) => Failure::new(format!("took longer than {span}")).code("timeout"),
+            Bound::TotalTimeout(span) => {
+                Failure::new(format!("all attempts together took longer than {span}")).code("timeout")
+            }
+            Bound::Deadline => Failure::new("was not over at its deadline").code("deadline_exceeded"),
+        }
+    }
+}
+
+impl Course {
+    /// Returns the course of a piece of work under a policy.
+    ///
+    /// Deadlines count from the acceptance of the input that caused the work, or from now if nobody knows it.
+    /// The deadline of the run holds with any policy.
+    #[must_use]
+    pub fn new(
+        runnable: &Runnable,
+        policy: Arc<Resolved>,
+        run_deadline: Option<Timestamp>,
+        now: Timestamp,
+    ) -> Self {
+        let accepted_at = runnable.accepted_at().unwrap_or(now);
+        let own = policy.deadline.span().map(|span| accepted_at.saturating_add(span));
+        let deadline = match (own, run_deadline) {
+            (Some(own), Some(of_run)) => Some(own.min(of_run)),
+            (own, of_run) => own.or(of_run),
+        };
+        Self { policy, started_at: runnable.started_at().unwrap_or(now), deadline, recovering: None }
+    }
+
+    /// Returns the policy.
+    #[must_use]
+    pub const fn policy(&self) -> &Arc<Resolved> {
+        &self.policy
+    }
+
+    /// Begins an attempt, unless it is too late for it.
+    #[must_use]
+    pub fn begin(&mut self, runnable: Runnable, now: Timestamp) -> Turn {
+        let late = if self.deadline.is_some_and(|deadline| now >= deadline) {
+            Some(too_late_at_all())
+        } else if self.total_timeout().is_some_and(|until| now >= until.at) {
+            Some(too_late_for_all())
+        } else {
+            None
+        };
+        match late {
+            None => {
+                let outer = [self.total_timeout(), self.deadline()];
+                let outer = outer.into_iter().flatten().min_by_key(|until| until.at);
+                Turn::Run { runnable: Box::new(runnable), until: self.timeout_within(outer, now) }
+            }
+            Some(failure) => {
+                let decided = self.decide(&runnable, &failure, now);
+                self.give_up(runnable, FailedAttempt { failure, decided }, now)
+            }
+        }
+    }
+
+    /// Takes what came of an attempt, or of the fallback, and says what follows.
+    #[must_use]
+    pub fn end(&mut self, runnable: Runnable, outcome: Outcome, now: Timestamp) -> Turn {
+        let failure = match (outcome, self.recovering.take()) {
+            (Outcome::Failed(failure), None) => failure,
+            (Outcome::Failed(failure), Some(mut last)) => {
+                last.failure.message =
+                    format!("{}; its fallback failed, too: {failure}", last.failure.message);
+                return self.fail(runnable, *last, now);
+            }
+            (outcome, recovering) => {
+                let executed = runnable.executed(outcome).ended_at(now);
+                return over(match recovering {
+                    None => executed,
+                    Some(last) => executed.decided(*last),
+                });
+            }
+        };
+        let decided = self.decide(&runnable, &failure, now);
+        let failed = FailedAttempt { failure, decided };
+        match decided.decision.action {
+            Action::RetryAt(_) | Action::Wait(_) => Turn::Retry(Box::new(failed)),
+            Action::Fail => self.give_up(runnable, failed, now),
+        }
+    }
+
+    fn decide(&self, runnable: &Runnable, failure: &Failure, now: Timestamp) -> Record {
+        let seed = JitterSeed::new(runnable.run_id().as_str(), &runnable.id().to_string());
+        // A predicate that panics gives no answer, and without one nothing is tried again.
+        let retryable = catch_unwind(AssertUnwindSafe(|| self.policy.retries(failure))).unwrap_or(false);
+        let situation = Situation {
+            step_started_at: self.started_at,
+            run_deadline: self.deadline,
+            outcome: decide::Outcome::Failed { retryable, retry_after: failure.retry_after },
+            circuit: CircuitView::Closed,
+            ..Situation::failed(runnable.attempt(), now, seed)
+        };
+        Record::decide(RetryPolicy::from(self.policy.as_ref()), situation)
+    }
+
+    /// There is no further attempt: the fallback may help, once, unless the deadline is over.
+    fn give_up(&mut self, runnable: Runnable, mut last: FailedAttempt, now: Timestamp) -> Turn {
+        let is_late = self.deadline.is_some_and(|deadline| now >= deadline);
+        let is_cancelled = last.decided.decision.reason == ReasonCode::Cancelled;
+        let fallback = self.policy.fallback.as_ref().filter(|_| !is_late && !is_cancelled);
+        let Some(fallback) = fallback else { return self.fail(runnable, last, now) };
+        let recovery = match fallback {
+            Fallback::Value(value) => Recovery::Value(Value::new(value.clone())),
+            Fallback::Overrides(overrides) => Recovery::RetryWith(overrides.clone()),
+            Fallback::Function(function) => {
+                let ask = || function.call()(&runnable.node(), &runnable.input(), &last.failure);
+                match catch_unwind(AssertUnwindSafe(ask)) {
+                    Ok(recovery) => recovery,
+                    Err(payload) => {
+                        let failure = panicked(payload.as_ref());
+                        let message = &last.failure.message;
+                        last.failure.message = format!("{message}; its fallback failed, too: {failure}");
+                        return self.fail(runnable, last, now);
+                    }
+                }
+            }
+        };
+        let other = match recovery {
+            Recovery::Value(value) => {
+                let executed = runnable.executed(Outcome::Completed(value)).ended_at(now);
+                return over(executed.decided(last));
+            }
+            Recovery::RetryWith(overrides) => runnable.with_overrides(overrides),
+            Recovery::Run(work) => runnable.with_work(work),
+        };
+        self.recovering = Some(Box::new(last));
+        Turn::Run { runnable: Box::new(other), until: self.timeout_within(self.deadline(), now) }
+    }
+
+    /// Nothing helped: `on_failure` says what that means.
+    fn fail(&self, runnable: Runnable, last: FailedAttempt, now: Timestamp) -> Turn {
+        let failure = last.failure.clone();
+        let outcome = match self.policy.on_failure {
+            OnFailure::Skip => Outcome::Skipped(failure),
+            OnFailure::Halt
+            | OnFailure::Fallback
+            | OnFailure::Compensate
+            | OnFailure::DeadLetter
+            | OnFailure::Pause => Outcome::Failed(failure),
+        };
+        over(runnable.executed(outcome).decided(last).ended_at(now))
+    }
+
+    /// Returns the time of one attempt, or what is over before that.
+    fn timeout_within(&self, outer: Option<Until>, now: Timestamp) -> Option<Until> {
+        let Some(span) = self.policy.timeout.span() else { return outer };
+        let at = now.saturating_add(span);
+        match outer {
+            Some(outer) if outer.at < at => Some(outer),
+            Some(Until { at: last, bound, .. }) => {
+                Some(Until { at, bound: Bound::Timeout(span), outer: Some((last, bound)) })
+            }
+            None => Some(Until { at, bound: Bound::Timeout(span), outer: None }),
+        }
+    }
+
+    fn total_timeout(&self) -> Option<Until> {
+        let span = self.policy.total_timeout.span()?;
+        Some(Until {
+            at: self.started_at.saturating_add(span),
+            bound: Bound::TotalTimeout(span),
+            outer: None,
+        })
+    }
+
+    fn deadline(&self) -> Option<Until> {
+        self.deadline.map(|at| Until { at, bound: Bound::Deadline, outer: None })
+    }
+}
+
+fn too_late_at_all() -> Failure {
+    Failure::new("its deadline was over before it could begin").code("deadline_exceeded")
+}
+
+fn too_late_for_all() -> Failure {
+    Failure::new("the time for all attempts was over before it could begin").code("timeout")
+}
+
+fn over(executed: Executed) -> Turn {
+    Turn::Over(Box::new(executed))
+}

@@ -1,0 +1,354 @@
+//! What a run has in this process beside its facts: what is to be stored, what is on its way, who waits.
+
+use std::collections::{HashMap, VecDeque};
+use std::sync::Arc;
+
+use tidewheel_core::fact::Value;
+use tidewheel_core::policy::{Failure, Kind};
+use tidewheel_core::run::Run;
+use tidewheel_core::time::Timestamp;
+use tidewheel_core::{Runnable, Ticket};
+use tidewheel_store::{Batch, CommandId, Lease, Status, Version};
+use tokio::sync::oneshot;
+
+use super::life::Right;
+use crate::driver::Course;
+use crate::pool::Place;
+use crate::runner::options::Checkpoints;
+
+pub(super) struct State {
+    pub(super) run: Run,
+    pub(super) right: Right,
+    pub(super) version: Version,
+    pub(super) mode: Mode,
+    /// What happened and is not on its way to the store yet.
+    pub(super) fresh: Fresh,
+    /// What is on its way to the store.
+    pub(super) in_flight: Option<Flight>,
+    pub(super) out: HashMap<Place, Out>,
+    /// How many facts are stored; nobody outside sees others.
+    pub(super) stored_facts: usize,
+    pub(super) waiters: Vec<Waiter>,
+    /// How many cycles went by since the last commit.
+    pub(super) cycles: u32,
+    /// Whether this process lets no new work start.
+    pub(super) is_held_back: bool,
+    /// Whether a change ended in a panic, and nobody has seen to it yet.
+    pub(super) is_broken: bool,
+    /// The next attempts at work whose dispatch is not stored.
+    pub(super) again: Vec<Runnable>,
+    /// What was stored and not told yet, in order.
+    pub(super) to_tell: VecDeque<Telling>,
+    /// Whether somebody tells it at the moment; others leave it to them, so that it stays in order.
+    pub(super) is_telling: bool,
+    /// How many results are looked at by their policies, outside of the lock.
+    pub(super) deciding: usize,
+    /// Whether that was taken up again which was under way when the run was stored.
+    pub(super) is_taken_up: bool,
+    /// The last command that was obeyed. They come in order, and one may be seen twice until it is stored that it
+    /// was handled.
+    pub(super) last_command: Option<CommandId>,
+}
+
+/// How a run goes on.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(in crate::runner) enum Mode {
+    Going,
+    Paused,
+    /// It was stopped, put aside or cancelled, and is here to be asked one thing; then it leaves again.
+    Aside {
+        status: Status,
+        reason: Option<String>,
+    },
+    /// It leaves this process, and its status says why.
+    Leaving {
+        status: Status,
+        reason: Option<String>,
+    },
+    /// It has left this process.
+    Gone {
+        status: Option<Status>,
+        why: String,
+    },
+}
+
+#[derive(Default)]
+pub(super) struct Fresh {
+    pub(super) events: Batch,
+    /// The same events for those who listen, if somebody does.
+    pub(super) heard: Vec<Heard>,
+    pub(super) handled: Vec<CommandId>,
+    pub(super) acks: Vec<Ack>,
+    /// Work that may start when its dispatch is stored.
+    pub(super) held: Vec<Runnable>,
+    /// Whether it is to be stored even without events.
+    pub(super) is_urgent: bool,
+}
+
+pub(super) struct Flight {
+    pub(super) heard: Vec<Heard>,
+    pub(super) count: u32,
+    pub(super) acks: Vec<Ack>,
+    pub(super) held: Vec<Runnable>,
+    pub(super) facts: usize,
+}
+
+/// What those who listen are to be told of one commit.
+pub(super) struct Telling {
+    /// The number of the first event of the commit.
+    pub(super) first: Version,
+    pub(super) heard: Vec<Heard>,
+    /// How the run is, if nothing is left to do in it.
+    pub(super) idle: Option<Status>,
+}
+
+/// An event for those who listen.
+pub(super) struct Heard {
+    /// Its place in its commit.
+    pub(super) place: u32,
+    pub(super) line: Arc<str>,
+    /// What hooks are told, with the name and the kind of the node.
+    pub(super) what: Option<(Option<String>, Kind, What)>,
+}
+
+pub(super) enum What {
+    Dispatched(u32),
+    Completed,
+    Failed(Box<Failure>),
+}
+
+/// Who waits until something is stored.
+pub(in crate::runner) type Ack = oneshot::Sender<Result<(), Lost>>;
+
+/// Who asks something of a run.
+pub(in crate::runner) enum By {
+    /// Somebody who waits until it is stored.
+    Caller(Ack),
+    /// Somebody who asked through the store.
+    Command(CommandId),
+}
+
+/// What becomes of a run with nothing to do.
+pub(in crate::runner) enum Rest {
+    /// It is not here any more, and its lease is to be given back.
+    Over(Lease),
+    /// Somebody waits for it here.
+    Awaited,
+    /// It has something to do.
+    Busy,
+}
+
+/// Why something was not stored.
+#[derive(Clone, Debug)]
+pub(in crate::runner) enum Lost {
+    /// A run of that id exists.
+    Exists,
+    /// A run of that id exists, and may be this one: the answer of the store got lost.
+    PerhapsOurs,
+    /// The run went wrong, and is taken up again.
+    Crashed(String),
+    /// Something else.
+    Otherwise(String),
+}
+
+impl std::fmt::Display for Lost {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Exists | Self::PerhapsOurs => f.write_str("a run of that id exists"),
+            Self::Crashed(why) | Self::Otherwise(why) => f.write_str(why),
+        }
+    }
+}
+
+pub(super) struct Out {
+    pub(super) ticket: Ticket,
+    pub(super) is_durable: bool,
+    /// `None` under a policy that changes nothing.
+    pub(super) driven: Option<Box<(Runnable, Course)>>,
+}
+
+/// Who waits for a result.
+pub(super) struct Waiter {
+    /// `None` for the end of all work.
+    pub(super) component: Option<String>,
+    pub(super) tell: oneshot::Sender<()>,
+}
+
+/// What somebody outside sees when they ask for a result.
+pub(in crate::runner) enum Seen {
+    Value(Value),
+    Failed(Box<Failure>),
+    Absent(String),
+    NoInput,
+    Over { status: Status },
+    Wait(oneshot::Receiver<()>),
+}
+
+impl State {
+    /// Tells somebody when all that is there is stored.
+    pub(super) fn when_stored(&mut self, ack: Ack) {
+        if let Mode::Gone { why, .. } = &self.mode {
+            drop(ack.send(Err(Lost::Otherwise(why.clone()))));
+            return;
+        }
+        match (&mut self.in_flight, self.fresh.events.is_empty()) {
+            (_, false) => {
+                self.fresh.acks.push(ack);
+                self.fresh.is_urgent = true;
+            }
+            (Some(flight), true) => flight.acks.push(ack),
+            // Whoever does not wait any more has their reasons.
+            (None, true) => drop(ack.send(Ok(()))),
+        }
+    }
+
+    /// Tells whether this command was obeyed already; otherwise it is from now on.
+    pub(super) fn is_known(&mut self, by: &By) -> bool {
+        let By::Command(id) = by else { return false };
+        if self.last_command.is_some_and(|last| *id <= last) {
+            return true;
+        }
+        self.last_command = Some(*id);
+        false
+    }
+
+    /// Answers whoever asked when everything so far is stored.
+    pub(super) fn answer(&mut self, by: By) {
+        match by {
+            By::Caller(ack) => self.fresh.acks.push(ack),
+            By::Command(id) => self.fresh.handled.push(id),
+        }
+        self.fresh.is_urgent = true;
+    }
+
+    pub(super) const fn is_gone(&self) -> bool {
+        matches!(self.mode, Mode::Gone { .. })
+    }
+
+    /// Tells whether the run only changes hands.
+    pub(super) const fn changes_hands(&self) -> bool {
+        matches!(
+            self.mode,
+            Mode::Leaving {
+                status: Status::Running | Status::Waiting | Status::Completed | Status::Failed,
+                ..
+            }
+        )
+    }
+
+    /// Returns how the run is, when somebody has to look at it, and why.
+    pub(super) fn condition(&self, now: Timestamp) -> (Status, Option<Timestamp>, Option<String>) {
+        match &self.mode {
+            Mode::Paused => (Status::Paused, None, None),
+            Mode::Leaving { status, reason } | Mode::Aside { status, reason } => {
+                // A run that only changes hands is due at once.
+                let wake_at = match status {
+                    Status::Running => Some(now),
+                    Status::Waiting => self.run.retries().iter().map(|(_, due)| *due).min(),
+                    _ => None,
+                };
+                (*status, wake_at, reason.clone())
+            }
+            Mode::Going | Mode::Gone { .. } => {
+                if self.run.inputs_len() == 0 {
+                    (Status::Waiting, None, None)
+                } else if !self.run.is_runnable() {
+                    let status = if self.run.has_failed() { Status::Failed } else { Status::Completed };
+                    (status, None, None)
+                } else if self.run.only_waits() {
+                    (Status::Waiting, self.run.retries().iter().map(|(_, due)| *due).min(), None)
+                } else {
+                    (Status::Running, Some(now), None)
+                }
+            }
+        }
+    }
+
+    /// Tells whether everything that there was to do is done and stored.
+    pub(super) fn is_over(&self) -> bool {
+        !self.run.is_runnable() && self.is_quiet()
+    }
+
+    /// Tells whether nothing is under way or to be stored.
+    pub(super) fn is_quiet(&self) -> bool {
+        self.in_flight.is_none()
+            && self.fresh.is_empty()
+            && self.out.is_empty()
+            && self.again.is_empty()
+            && self.deciding == 0
+    }
+
+    /// Tells whether there is nothing to do now: the run waits for an input, for a time or for somebody.
+    pub(super) fn is_idle(&self) -> bool {
+        self.is_quiet()
+            && match self.mode {
+                Mode::Going => !self.run.is_runnable() || self.run.only_waits(),
+                Mode::Paused => true,
+                Mode::Aside { .. } | Mode::Leaving { .. } | Mode::Gone { .. } => false,
+            }
+    }
+
+    pub(super) fn has_left(&self) -> bool {
+        matches!(self.mode, Mode::Leaving { .. })
+            && self.in_flight.is_none()
+            && self.fresh.is_empty()
+            && self.deciding == 0
+    }
+
+    pub(super) fn wait_for(&mut self, component: Option<String>) -> Seen {
+        match &self.mode {
+            Mode::Paused if self.is_quiet() => return Seen::Over { status: Status::Paused },
+            Mode::Going | Mode::Paused => {}
+            Mode::Leaving { status, .. } | Mode::Aside { status, .. } => {
+                return Seen::Over { status: *status };
+            }
+            Mode::Gone { status, .. } => return Seen::Over { status: status.unwrap_or(Status::Running) },
+        }
+        let (tell, told) = oneshot::channel();
+        self.waiters.push(Waiter { component, tell });
+        Seen::Wait(told)
+    }
+
+    /// Wakes whoever waits for something that was stored just now.
+    pub(super) fn wake_waiters(&mut self, seen: usize) {
+        if self.waiters.is_empty() {
+            return;
+        }
+        let stored = self.stored_facts;
+        let made: Vec<&str> = self
+            .run
+            .producers_from(seen)
+            .take(stored.saturating_sub(seen))
+            .filter_map(|(component, _)| component)
+            .collect();
+        let is_wanted =
+            |waiter: &Waiter| waiter.component.as_deref().is_some_and(|name| made.contains(&name));
+        let (wanted, others) = std::mem::take(&mut self.waiters).into_iter().partition(is_wanted);
+        self.waiters = others;
+        let woken: Vec<Waiter> = wanted;
+        for waiter in woken {
+            // Whoever does not wait any more has their reasons.
+            let _woken = waiter.tell.send(());
+        }
+    }
+}
+
+impl Fresh {
+    pub(super) fn is_empty(&self) -> bool {
+        self.events.is_empty() && self.handled.is_empty() && self.acks.is_empty() && !self.is_urgent
+    }
+
+    /// Tells whether it is time to store what is there.
+    pub(super) fn is_due(&self, checkpoints: Checkpoints, cycles: u32, is_runnable: bool) -> bool {
+        if self.is_empty() {
+            return false;
+        }
+        let is_asked = self.is_urgent || !self.held.is_empty() || !self.acks.is_empty() || !is_runnable;
+        is_asked
+            || match checkpoints {
+                Checkpoints::EveryCycle => true,
+                Checkpoints::EveryN(n) => cycles >= n,
+                Checkpoints::OnComplete | Checkpoints::Manual => false,
+            }
+    }
+}

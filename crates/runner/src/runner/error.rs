@@ -1,0 +1,264 @@
+//! Why the runner could not do its part. Work that fails is no error of the runner: it is an outcome.
+
+use tidewheel_core::event::Absence;
+use tidewheel_core::fact::{RunId, ValueError};
+use tidewheel_core::policy::Failure;
+use tidewheel_core::{Change, Problems, ReplayError, SignalError};
+use tidewheel_store::{BatchError, Refused, Status, StoreError};
+
+/// Why a run could not be started or resumed.
+#[derive(Debug, thiserror::Error)]
+pub enum StartError {
+    /// A policy contradicts itself or cannot act.
+    #[error("a policy cannot act")]
+    Policies(#[source] Problems),
+    /// The run context lacks what components need.
+    #[error("the run context lacks {}", missing.iter().map(|(node, key)| format!("`{key}` of `{node}`")).collect::<Vec<_>>().join(", "))]
+    Context {
+        /// Each component with the key that it needs.
+        missing: Vec<(String, String)>,
+    },
+    /// Another definition was registered under that name and version.
+    #[error(
+        "workflow `{workflow}` version {version} is registered with other nodes: {}; give the new one another version",
+        shown(changes)
+    )]
+    Registered {
+        /// The workflow.
+        workflow: String,
+        /// The version.
+        version: u32,
+        /// How the new one differs.
+        changes: Vec<Change>,
+    },
+    /// The run was stored with another definition.
+    #[error("run `{run}` was stored with another definition: {}", shown(changes))]
+    Changed {
+        /// The run.
+        run: RunId,
+        /// How the definition differs from the stored one.
+        changes: Vec<Change>,
+    },
+    /// The run is one of another workflow.
+    #[error(
+        "run `{run}` is one of workflow `{found}` version {found_version}, not of `{wanted}` version {wanted_version}"
+    )]
+    OtherWorkflow {
+        /// The run.
+        run: RunId,
+        /// The workflow that it is of.
+        found: String,
+        /// Its version.
+        found_version: u32,
+        /// The workflow that was given.
+        wanted: String,
+        /// Its version.
+        wanted_version: u32,
+    },
+    /// The workflow of the run is not registered here.
+    #[error("workflow `{workflow}` version {version} of run `{run}` is not registered here")]
+    Unregistered {
+        /// The run.
+        run: RunId,
+        /// The workflow.
+        workflow: String,
+        /// Its version.
+        version: u32,
+    },
+    /// Rules of the run hold functions, which are never stored.
+    #[error("rule {rule} of run `{run}` holds functions that are not stored: {}; start the run with the same rules again", functions.join(", "))]
+    Functions {
+        /// The run.
+        run: RunId,
+        /// The rule, counted from zero.
+        rule: usize,
+        /// The fields that hold functions.
+        functions: Vec<String>,
+    },
+    /// A run of that id exists.
+    #[error("run `{run}` exists")]
+    Exists {
+        /// The run.
+        run: RunId,
+    },
+    /// There is no such run.
+    #[error("there is no run `{run}`")]
+    NotFound {
+        /// The run.
+        run: RunId,
+    },
+    /// What is stored of the run cannot be read.
+    #[error("what is stored of run `{run}` cannot be read")]
+    Unreadable {
+        /// The run.
+        run: RunId,
+        /// Why.
+        #[source]
+        source: Box<dyn std::error::Error + Send + Sync>,
+    },
+    /// The store failed.
+    #[error("the store failed")]
+    Store(#[from] StoreError),
+    /// The store refused.
+    #[error("the store refused")]
+    Refused(#[from] Refused),
+    /// The input cannot be written as JSON.
+    #[error("the input cannot be stored")]
+    Input(#[source] ValueError),
+    /// The runner shuts down.
+    #[error("the runner shuts down")]
+    Closed,
+}
+
+fn shown(changes: &[Change]) -> String {
+    changes.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ")
+}
+
+impl StartError {
+    pub(super) fn unreadable(
+        run: &RunId,
+        source: impl Into<Box<dyn std::error::Error + Send + Sync>>,
+    ) -> Self {
+        Self::Unreadable { run: run.clone(), source: source.into() }
+    }
+
+    pub(super) fn batch(run: &RunId, source: BatchError) -> Self {
+        Self::unreadable(run, source)
+    }
+
+    pub(super) fn replay(run: &RunId, source: ReplayError) -> Self {
+        Self::unreadable(run, source)
+    }
+}
+
+/// Why an input was not taken.
+#[derive(Debug, thiserror::Error)]
+pub enum InputError {
+    /// It cannot be written as JSON.
+    #[error("the input cannot be stored")]
+    Unserialisable(#[source] ValueError),
+    /// The run takes no input.
+    #[error("run `{run}` is {status} and takes no input")]
+    Over {
+        /// The run.
+        run: RunId,
+        /// How it is.
+        status: Status,
+    },
+    /// A signal has nowhere to go.
+    #[error("the signal was not taken")]
+    Signal(#[from] SignalError),
+    /// The run could not be loaded.
+    #[error("the run cannot be driven")]
+    Start(#[from] StartError),
+    /// The store failed. The input was not taken.
+    #[error("the store failed")]
+    Store(#[from] StoreError),
+    /// The store cannot be used now. The input was not taken.
+    #[error("the store cannot be used now: {why}")]
+    Unavailable {
+        /// What stands in the way.
+        why: String,
+    },
+    /// The run went away before the input was stored: another process took it, or the store failed for good.
+    #[error("run `{run}` was lost before the input was stored: {why}")]
+    Lost {
+        /// The run.
+        run: RunId,
+        /// Why.
+        why: String,
+    },
+}
+
+/// Why there is no result.
+#[derive(Debug, thiserror::Error)]
+pub enum ResultError {
+    /// The component failed.
+    #[error("`{component}` failed: {failure}")]
+    Failed {
+        /// The component.
+        component: String,
+        /// Why.
+        failure: Box<Failure>,
+    },
+    /// The component gives nothing for the last input.
+    #[error("`{component}` has no result: {why}")]
+    Absent {
+        /// The component.
+        component: String,
+        /// Why.
+        why: String,
+    },
+    /// The workflow has no such component.
+    #[error("the workflow has no component `{component}`")]
+    NoComponent {
+        /// The name.
+        component: String,
+    },
+    /// The run had no input.
+    #[error("run `{run}` had no input")]
+    NoInput {
+        /// The run.
+        run: RunId,
+    },
+    /// The value is not of the type.
+    #[error("the result is of another type")]
+    Type(#[source] ValueError),
+    /// The run does not go on by itself.
+    #[error("run `{run}` is {status}{}", reason.as_ref().map(|reason| format!(": {reason}")).unwrap_or_default())]
+    Over {
+        /// The run.
+        run: RunId,
+        /// How it is.
+        status: Status,
+        /// Why.
+        reason: Option<String>,
+    },
+    /// The run could not be loaded.
+    #[error("the run cannot be read")]
+    Start(#[from] StartError),
+    /// The store failed.
+    #[error("the store failed")]
+    Store(#[from] StoreError),
+}
+
+/// Why something could not be asked of a run.
+#[derive(Debug, thiserror::Error)]
+pub enum CommandError {
+    /// There is no such run.
+    #[error("there is no run `{run}`")]
+    NotFound {
+        /// The run.
+        run: RunId,
+    },
+    /// There is no such piece of work, or it is over.
+    #[error("run `{run}` has no work `{work}` that is not over")]
+    NoWork {
+        /// The run.
+        run: RunId,
+        /// The piece of work.
+        work: String,
+    },
+    /// The run could not be loaded.
+    #[error("the run cannot be driven")]
+    Start(#[from] StartError),
+    /// The store failed.
+    #[error("the store failed")]
+    Store(#[from] StoreError),
+    /// The store refused.
+    #[error("the store refused")]
+    Refused(#[from] Refused),
+}
+
+/// Says in words why nothing came.
+pub(super) fn absence(why: Option<Absence>) -> String {
+    match why {
+        Some(Absence::Unsatisfied) => "its condition was not true".to_owned(),
+        Some(Absence::Failed) => "it failed".to_owned(),
+        Some(Absence::Skipped) => "it failed and was skipped".to_owned(),
+        Some(Absence::UpstreamFailed) => "something before it failed".to_owned(),
+        Some(Absence::UpstreamSkipped) => "something before it was skipped".to_owned(),
+        // What nobody waits for is not told of a condition that is not true.
+        None => "its condition or one before it was not true, or a list was empty".to_owned(),
+    }
+}

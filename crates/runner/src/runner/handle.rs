@@ -1,0 +1,463 @@
+//! One run, for whoever wants something of it, wherever it is driven.
+
+use std::fmt;
+use std::sync::Arc;
+
+use tidewheel_core::fact::{Payload, RunId, RunnableId, Value};
+use tidewheel_core::run::Run;
+use tidewheel_core::time::Span;
+use tidewheel_core::workflow::Workflow;
+use tidewheel_store::{Refused, RunRecord, Status, StoreError};
+use tokio::sync::oneshot;
+
+use super::active::{Active, By, Lost, Mode, Seen};
+use super::core::Core;
+use super::error::{CommandError, InputError, ResultError, StartError, absence};
+use super::keeper::Asked;
+use super::load::{Opened, Wake};
+
+/// A run of a runner. Cheap to clone; dropping it changes nothing.
+#[derive(Clone)]
+pub struct RunHandle {
+    core: Arc<Core>,
+    id: RunId,
+    workflow: Workflow,
+}
+
+/// How often to look at a run that another process drives: nobody tells this one what happens there.
+pub(super) const LOOK_AGAIN: Span = Span::from_millis(50);
+
+impl RunHandle {
+    pub(super) const fn new(core: Arc<Core>, id: RunId, workflow: Workflow) -> Self {
+        Self { core, id, workflow }
+    }
+
+    /// Returns the id.
+    #[must_use]
+    pub const fn id(&self) -> &RunId {
+        &self.id
+    }
+
+    /// Gives the run an input. When this returns, the input is stored: it survives the end of the process.
+    ///
+    /// # Errors
+    /// The input was not taken, or nobody knows: [`InputError::Lost`]. With a key it can be given again without
+    /// harm: see [`RunHandle::input_keyed`].
+    pub async fn input<T: Payload>(&self, input: T) -> Result<(), InputError> {
+        self.take(Value::new(input), None).await
+    }
+
+    /// Gives the run an input under a key. The same key twice is one input.
+    ///
+    /// # Errors
+    /// As of [`RunHandle::input`].
+    pub async fn input_keyed<T: Payload>(&self, key: impl Into<String>, input: T) -> Result<(), InputError> {
+        self.take(Value::new(input), Some(key.into())).await
+    }
+
+    async fn take(&self, value: Value, key: Option<String>) -> Result<(), InputError> {
+        let text = value.to_text().map_err(InputError::Unserialisable)?;
+        loop {
+            if let Some(why) = self.core.committer().trouble() {
+                return Err(InputError::Unavailable { why });
+            }
+            let active = match self.core.open(&self.id, None, Wake::Keep).await? {
+                Opened::Here(active) => active,
+                Opened::Elsewhere => {
+                    let asked = Asked::Input { value: text, key };
+                    return match self.core.store().send(asked.command(&self.id)).await? {
+                        Ok(_) => Ok(()),
+                        Err(refused) => Err(InputError::Start(refused.into())),
+                    };
+                }
+            };
+            // A run that has much to do takes its time for more. One that leaves has nothing to do here.
+            while active.open_len() > self.core.options().max_open_work {
+                self.core.sleep(Span::from_millis(1)).await;
+            }
+            let (ack, stored) = oneshot::channel();
+            match active.input(value.clone(), key.clone(), ack) {
+                Ok(()) => return self.until_stored(stored).await,
+                Err(
+                    Mode::Aside { status, .. }
+                    | Mode::Leaving { status, .. }
+                    | Mode::Gone { status: Some(status), .. },
+                ) if matches!(status, Status::Stopped | Status::Parked | Status::Cancelled) => {
+                    return Err(InputError::Over { run: self.id.clone(), status });
+                }
+                // It was given back, and is loaded again.
+                Err(_) => self.core.until_gone(&active).await,
+            }
+        }
+    }
+
+    /// Gives one of the components that take the input a value, and the others nothing: an answer of a person, a
+    /// word from outside. It does not count as the last input. When this returns, it is stored.
+    ///
+    /// # Errors
+    /// There is no such component that takes the input, or the run cannot be driven.
+    pub async fn signal<T: Payload>(&self, component: &str, value: T) -> Result<(), InputError> {
+        let value = Value::new(value);
+        let text = value.to_text().map_err(InputError::Unserialisable)?;
+        loop {
+            let active = match self.core.open(&self.id, None, Wake::Keep).await? {
+                Opened::Here(active) => active,
+                Opened::Elsewhere => {
+                    let asked = Asked::Signal { component: component.to_owned(), value: text };
+                    return match self.core.store().send(asked.command(&self.id)).await? {
+                        Ok(_) => Ok(()),
+                        Err(refused) => Err(InputError::Start(refused.into())),
+                    };
+                }
+            };
+            let (ack, stored) = oneshot::channel();
+            if active.signal(component, value.clone(), By::Caller(ack))? {
+                return self.until_stored(stored).await;
+            }
+            // It was given back, and is loaded again.
+            self.core.until_gone(&active).await;
+        }
+    }
+
+    async fn until_stored(&self, stored: oneshot::Receiver<Result<(), Lost>>) -> Result<(), InputError> {
+        let why = match stored.await {
+            Ok(Ok(())) => return Ok(()),
+            Ok(Err(lost)) => lost.to_string(),
+            Err(_) => "the runner shuts down".to_owned(),
+        };
+        Err(InputError::Lost { run: self.id.clone(), why })
+    }
+
+    /// Waits for the value of a component for the last input.
+    ///
+    /// What it returns is stored. If the component fails, or gives nothing, that is an error as soon as the run
+    /// has nothing left to do.
+    ///
+    /// # Errors
+    /// There is no such value, and there will be none; or the run does not go on by itself.
+    pub async fn result<T: Payload>(&self, component: &str) -> Result<T, ResultError> {
+        let value = self.value(component).await?;
+        value.get().map_err(ResultError::Type)
+    }
+
+    async fn value(&self, component: &str) -> Result<Value, ResultError> {
+        if !self.workflow.has_component(component) {
+            return Err(ResultError::NoComponent { component: component.to_owned() });
+        }
+        loop {
+            if let Some(active) = self.core.held(&self.id) {
+                match active.see(component) {
+                    Seen::Value(value) => return Ok(value),
+                    Seen::Failed(failure) => {
+                        return Err(ResultError::Failed { component: component.to_owned(), failure });
+                    }
+                    Seen::Absent(why) => {
+                        return Err(ResultError::Absent { component: component.to_owned(), why });
+                    }
+                    Seen::NoInput => return Err(ResultError::NoInput { run: self.id.clone() }),
+                    Seen::Wait(told) => drop(told.await),
+                    Seen::Over { status: status @ Status::Paused } => {
+                        return Err(ResultError::Over { run: self.id.clone(), status, reason: None });
+                    }
+                    Seen::Over { .. } => self.core.until_gone(&active).await,
+                }
+                continue;
+            }
+            let record = self.record().await?;
+            if self.goes_on(&record).await? {
+                self.until_driven(&record).await?;
+                continue;
+            }
+            let run = self.stored_run(&record).await;
+            match record.status {
+                Status::Running | Status::Waiting | Status::Completed | Status::Failed => {
+                    // What was asked of it may have been done since the record was read.
+                    let run = run?;
+                    if !run.is_runnable() {
+                        return self.value_of(&run, component);
+                    }
+                }
+                status @ (Status::Paused | Status::Stopped | Status::Parked | Status::Cancelled) => {
+                    let reason = record.reason;
+                    let over = |_| ResultError::Over { run: self.id.clone(), status, reason };
+                    let value =
+                        run.map_err(ResultError::Start).and_then(|run| self.value_of(&run, component));
+                    return value.map_err(over);
+                }
+            }
+        }
+    }
+
+    /// Tells whether a run that is not here has something to do, as far as the store knows.
+    async fn goes_on(&self, record: &RunRecord) -> Result<bool, StartError> {
+        let may_be_asked = match record.status {
+            Status::Running => return Ok(true),
+            Status::Waiting if record.wake_at.is_some() => return Ok(true),
+            Status::Waiting | Status::Completed | Status::Failed => true,
+            Status::Paused | Status::Stopped | Status::Parked | Status::Cancelled => false,
+        };
+        Ok(may_be_asked && !self.core.store().commands_of(&self.id).await?.is_empty())
+    }
+
+    /// Returns everything that a component produced, as far as it is stored.
+    ///
+    /// # Errors
+    /// A value is of another type, or the run cannot be read.
+    pub async fn results<T: Payload>(&self, component: &str) -> Result<Vec<T>, ResultError> {
+        if !self.workflow.has_component(component) {
+            return Err(ResultError::NoComponent { component: component.to_owned() });
+        }
+        let run = self.stored_state().await?;
+        run.results(component).map_err(ResultError::Type)
+    }
+
+    /// Returns the run as it is: its facts, failures and what is pending. A copy, to look at.
+    ///
+    /// # Errors
+    /// The run cannot be read.
+    pub async fn state(&self) -> Result<Run, ResultError> {
+        if let Some(active) = self.core.held(&self.id) {
+            return Ok(active.look(Clone::clone));
+        }
+        let record = self.record().await?;
+        Ok(self.stored_run(&record).await?)
+    }
+
+    /// Waits until nothing is left to do, or the run does not go on by itself, and returns how it is then.
+    ///
+    /// # Errors
+    /// The run cannot be read.
+    pub async fn wait(&self) -> Result<Status, ResultError> {
+        loop {
+            if let Some(active) = self.core.held(&self.id) {
+                match active.see_end() {
+                    Seen::Over { status: status @ Status::Paused } => return Ok(status),
+                    Seen::Over { status } if active.mode() == Mode::Going => return Ok(status),
+                    Seen::Wait(told) => drop(told.await),
+                    _ => self.core.until_gone(&active).await,
+                }
+                continue;
+            }
+            let record = self.record().await?;
+            if !self.goes_on(&record).await? {
+                return Ok(record.status);
+            }
+            self.until_driven(&record).await?;
+        }
+    }
+
+    /// Returns how the run is.
+    ///
+    /// # Errors
+    /// The store failed, or the run is gone.
+    pub async fn status(&self) -> Result<Status, ResultError> {
+        Ok(self.record().await?.status)
+    }
+
+    /// Stores progress that need not survive a crash and was not stored yet.
+    ///
+    /// # Errors
+    /// The store failed.
+    pub async fn checkpoint(&self) -> Result<(), CommandError> {
+        match self.core.held(&self.id) {
+            // One that has left is stored.
+            Some(active) => {
+                let (ack, stored) = oneshot::channel();
+                // One that is about to leave stores everything anyway.
+                if active.checkpoint(By::Caller(ack)) { self.answered(stored.await) } else { Ok(()) }
+            }
+            None => Ok(()),
+        }
+    }
+
+    /// Ends all work of the run that is not over. Async work is dropped at its next await point; other work is
+    /// told through its context.
+    ///
+    /// # Errors
+    /// There is no such run, or the store failed.
+    pub async fn cancel(&self) -> Result<(), CommandError> {
+        self.command(&Asked::Cancel, Active::cancel).await
+    }
+
+    /// Ends one piece of work.
+    ///
+    /// # Errors
+    /// There is no such work that is not over, or the store failed.
+    pub async fn cancel_work(&self, work: RunnableId) -> Result<(), CommandError> {
+        let mut was_there = true;
+        self.command(&Asked::CancelWork { work }, |active, by| match active.cancel_work(work, by) {
+            Some(is_there) => {
+                was_there = is_there;
+                true
+            }
+            None => false,
+        })
+        .await?;
+        if was_there {
+            Ok(())
+        } else {
+            Err(CommandError::NoWork { run: self.id.clone(), work: work.to_string() })
+        }
+    }
+
+    /// Stops new work from starting. What is under way comes to its end.
+    ///
+    /// # Errors
+    /// There is no such run, or the store failed.
+    pub async fn pause(&self) -> Result<(), CommandError> {
+        self.command(&Asked::Pause, Active::pause).await
+    }
+
+    /// Goes on with a run that was paused, stopped or parked.
+    ///
+    /// # Errors
+    /// There is no such run, or it cannot be driven here.
+    pub async fn resume(&self) -> Result<(), CommandError> {
+        loop {
+            match self.core.open(&self.id, None, Wake::Resume).await {
+                Ok(Opened::Here(active)) => {
+                    let (ack, stored) = oneshot::channel();
+                    if !active.resume(By::Caller(ack)) {
+                        self.core.until_gone(&active).await;
+                        continue;
+                    }
+                    return match stored.await {
+                        // It went on, and that is what went wrong: how it is then is another matter.
+                        Ok(Err(Lost::Crashed(_))) => Ok(()),
+                        answer => self.answered(answer),
+                    };
+                }
+                Ok(Opened::Elsewhere) => return self.send(&Asked::Resume).await,
+                Err(StartError::NotFound { run }) => return Err(CommandError::NotFound { run }),
+                Err(error) => return Err(error.into()),
+            }
+        }
+    }
+
+    /// Lets go of the run: it is stored, nobody drives it, and it can be resumed. Work that is under way is
+    /// given up and offered again then.
+    ///
+    /// # Errors
+    /// The store failed.
+    pub async fn stop(&self) -> Result<(), CommandError> {
+        self.command(&Asked::Stop, |active, by| active.leave(Some(Status::Stopped), by)).await
+    }
+
+    async fn command(
+        &self,
+        asked: &Asked,
+        mut act: impl FnMut(&Active, By) -> bool,
+    ) -> Result<(), CommandError> {
+        loop {
+            match self.core.open(&self.id, None, Wake::Keep).await {
+                Ok(Opened::Here(active)) => match self.ask(|by| act(&active, by)).await {
+                    Some(answer) => return answer,
+                    // It was given back, and is loaded again.
+                    None => self.core.until_gone(&active).await,
+                },
+                Ok(Opened::Elsewhere) | Err(StartError::Unregistered { .. }) => {
+                    return self.send(asked).await;
+                }
+                Err(StartError::NotFound { run }) => return Err(CommandError::NotFound { run }),
+                Err(error) => return Err(error.into()),
+            }
+        }
+    }
+
+    /// Asks something and waits until it is stored; `None` if the run is about to leave and did not take it, or
+    /// went wrong before it was stored.
+    async fn ask(&self, act: impl FnOnce(By) -> bool) -> Option<Result<(), CommandError>> {
+        let (ack, stored) = oneshot::channel();
+        if !act(By::Caller(ack)) {
+            return None;
+        }
+        match stored.await {
+            Ok(Err(Lost::Crashed(_))) => None,
+            answer => Some(self.answered(answer)),
+        }
+    }
+
+    fn answered(
+        &self,
+        answer: Result<Result<(), Lost>, oneshot::error::RecvError>,
+    ) -> Result<(), CommandError> {
+        match answer {
+            Ok(Ok(())) => Ok(()),
+            Ok(Err(Lost::Exists | Lost::PerhapsOurs)) => Err(Refused::Exists { run: self.id.clone() }.into()),
+            Ok(Err(Lost::Crashed(why) | Lost::Otherwise(why))) => Err(StoreError::Other(why.into()).into()),
+            Err(_) => Err(StoreError::Closed.into()),
+        }
+    }
+
+    async fn send(&self, asked: &Asked) -> Result<(), CommandError> {
+        match self.core.store().send(asked.command(&self.id)).await? {
+            Ok(_) => Ok(()),
+            Err(Refused::NotFound { run }) => Err(CommandError::NotFound { run }),
+            Err(refused) => Err(refused.into()),
+        }
+    }
+
+    async fn record(&self) -> Result<RunRecord, StartError> {
+        let record = self.core.store().find(&self.id).await?;
+        record.ok_or_else(|| StartError::NotFound { run: self.id.clone() })
+    }
+
+    /// Sees to it that a run with work to do is driven, here or elsewhere, and lets some time pass.
+    async fn until_driven(&self, record: &RunRecord) -> Result<(), StartError> {
+        if record.owner.is_none()
+            && record.status == Status::Running
+            && self.core.room() > 0
+            && let Opened::Here(active) = self.core.open(&self.id, None, Wake::Keep).await?
+        {
+            active.go_on();
+            return Ok(());
+        }
+        tokio::select! {
+            () = self.core.changed.notified() => {}
+            () = self.core.sleep(LOOK_AGAIN) => {}
+        }
+        Ok(())
+    }
+
+    async fn stored_run(&self, record: &RunRecord) -> Result<Run, StartError> {
+        let definition = self.core.store().definition(&self.id).await?.unwrap_or_default();
+        let (run, ..) = self.core.read_run(record, &definition, None).await?;
+        Ok(run)
+    }
+
+    /// Returns the run as it is, as soon as that is stored.
+    async fn stored_state(&self) -> Result<Run, ResultError> {
+        while let Some(active) = self.core.held(&self.id) {
+            let (ack, stored) = oneshot::channel();
+            let run = active.stored(ack);
+            if let Ok(Ok(())) = stored.await {
+                return Ok(run);
+            }
+            self.core.until_gone(&active).await;
+        }
+        self.state().await
+    }
+
+    fn value_of(&self, run: &Run, component: &str) -> Result<Value, ResultError> {
+        let Some(input) = run.last_input() else {
+            return Err(ResultError::NoInput { run: self.id.clone() });
+        };
+        if let Some(value) = run.value_for(component, input, run.facts_len()) {
+            return Ok(value.clone());
+        }
+        let component = component.to_owned();
+        let failures = run.failures();
+        let own =
+            failures.iter().find(|failed| failed.component == Some(&component) && failed.input == input);
+        Err(match own {
+            Some(failed) => ResultError::Failed { component, failure: Box::new(failed.failure.clone()) },
+            None => ResultError::Absent { why: absence(run.absence(&component, input)), component },
+        })
+    }
+}
+
+impl fmt::Debug for RunHandle {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("RunHandle").field("id", &self.id).finish_non_exhaustive()
+    }
+}

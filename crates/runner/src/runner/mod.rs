@@ -1,0 +1,20 @@
+//! The durable runner: runs that survive the end of the process. What must survive is stored before it is acted
+//! upon: an input before it is acknowledged, a dispatch before work starts, a result before what it wakes.
+
+mod active;
+mod commit;
+mod core;
+mod definition;
+mod error;
+mod handle;
+mod hooks;
+mod keeper;
+mod load;
+mod options;
+mod service;
+
+pub use error::{CommandError, InputError, ResultError, StartError};
+pub use handle::RunHandle;
+pub use hooks::{Hooks, RunEvent};
+pub use options::{Checkpoints, Executor, RunnerOptions, StartOptions};
+pub use service::Runner;

@@ -1,0 +1,186 @@
+//! What is to happen later in this process: one task for all of it, and none while there is nothing to wait for.
+
+use std::collections::BTreeMap;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use tidewheel_core::time::Timestamp;
+use tidewheel_store::Clock;
+use tokio::runtime::Handle;
+use tokio::sync::Notify;
+
+/// What is done when its time has come.
+type Deed = Box<dyn FnOnce() + Send>;
+
+/// Which timer, to take it back.
+pub(crate) type TimerKey = (Timestamp, u64);
+
+pub(crate) struct Timers {
+    clock: Arc<dyn Clock>,
+    runtime: Handle,
+    /// Told when something is to happen earlier than all else.
+    earlier: Notify,
+    state: Mutex<State>,
+}
+
+#[derive(Default)]
+struct State {
+    deeds: BTreeMap<TimerKey, Deed>,
+    next: u64,
+    has_task: bool,
+    /// Whether nobody wants anything any more.
+    is_closed: bool,
+}
+
+impl Timers {
+    pub(crate) fn new(clock: Arc<dyn Clock>, runtime: Handle) -> Arc<Self> {
+        Arc::new(Self { clock, runtime, earlier: Notify::new(), state: Mutex::default() })
+    }
+
+    pub(crate) fn clock(&self) -> &Arc<dyn Clock> {
+        &self.clock
+    }
+
+    /// Does something at an instant, or as soon as possible if it is past.
+    pub(crate) fn at(self: &Arc<Self>, at: Timestamp, deed: impl FnOnce() + Send + 'static) -> TimerKey {
+        let mut state = self.lock();
+        let key = (at, state.next);
+        state.next += 1;
+        if state.is_closed {
+            drop(state);
+            return key;
+        }
+        let is_first = state.deeds.first_key_value().is_none_or(|(first, _)| key < *first);
+        state.deeds.insert(key, Box::new(deed));
+        let needs_task = !std::mem::replace(&mut state.has_task, true);
+        drop(state);
+        if needs_task {
+            drop(self.runtime.spawn(Arc::clone(self).serve()));
+        } else if is_first {
+            self.earlier.notify_one();
+        }
+        key
+    }
+
+    /// Takes something back that has not happened yet.
+    pub(crate) fn cancel(&self, key: TimerKey) {
+        let deed = self.lock().deeds.remove(&key);
+        drop(deed);
+    }
+
+    /// Takes everything back, and whatever comes later. Nobody sleeps until the time of something that nobody
+    /// wants any more.
+    pub(crate) fn close(&self) {
+        let mut state = self.lock();
+        state.is_closed = true;
+        let deeds = std::mem::take(&mut state.deeds);
+        drop(state);
+        self.earlier.notify_one();
+        drop(deeds);
+    }
+
+    async fn serve(self: Arc<Self>) {
+        loop {
+            let first = {
+                let mut state = self.lock();
+                let first = state.deeds.first_key_value().map(|(key, _)| *key);
+                // Invariant: under the same lock, so that whoever adds something next starts another task.
+                state.has_task = first.is_some();
+                first
+            };
+            let Some((at, _)) = first else { return };
+            if at > self.clock.now() {
+                tokio::select! {
+                    () = self.clock.sleep_until(at) => {}
+                    () = self.earlier.notified() => {}
+                }
+                continue;
+            }
+            let deed = {
+                let mut state = self.lock();
+                let is_due = state.deeds.first_key_value().is_some_and(|(key, _)| key.0 <= at);
+                if is_due { state.deeds.pop_first() } else { None }
+            };
+            if let Some((_, deed)) = deed {
+                // One bad deed must not keep all others from happening.
+                let done = catch_unwind(AssertUnwindSafe(deed));
+                drop(done);
+            }
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::{AtomicUsize, Ordering};
+    use std::time::Duration;
+
+    use tidewheel_core::time::Span;
+    use tidewheel_store::RealClock;
+
+    use super::*;
+
+    fn timers() -> Arc<Timers> {
+        Timers::new(Arc::new(RealClock::new()), Handle::current())
+    }
+
+    fn after(timers: &Timers, millis: u64) -> Timestamp {
+        timers.clock.now().saturating_add(Span::from_millis(millis))
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_deed_that_panics_keeps_no_other_from_happening() {
+        let (timers, done) = (timers(), Arc::new(AtomicUsize::new(0)));
+        timers.at(after(&timers, 10), || panic!("a bad deed"));
+        for millis in [10, 20] {
+            let done = Arc::clone(&done);
+            timers.at(after(&timers, millis), move || {
+                done.fetch_add(1, Ordering::SeqCst);
+            });
+        }
+        tokio::time::sleep(Duration::from_millis(30)).await;
+        assert_eq!(done.load(Ordering::SeqCst), 2);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn deeds_may_add_and_take_back_timers() {
+        let (timers, done) = (timers(), Arc::new(AtomicUsize::new(0)));
+        let (again, counted) = (Arc::clone(&timers), Arc::clone(&done));
+        let never = timers.at(after(&timers, 25), || panic!("it was taken back"));
+        timers.at(after(&timers, 10), move || {
+            again.cancel(never);
+            for millis in [0, 5] {
+                let counted = Arc::clone(&counted);
+                again.at(after(&again, millis), move || {
+                    counted.fetch_add(1, Ordering::SeqCst);
+                });
+            }
+        });
+        tokio::time::sleep(Duration::from_millis(12)).await;
+        assert_eq!(done.load(Ordering::SeqCst), 1);
+        tokio::time::sleep(Duration::from_millis(30)).await;
+        assert_eq!(done.load(Ordering::SeqCst), 2);
+        assert!(!timers.lock().has_task, "nothing is left to wait for");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn an_earlier_deed_overtakes_and_after_the_end_none_happens() {
+        let (timers, order) = (timers(), Arc::new(Mutex::new(Vec::new())));
+        for millis in [50, 10, 30] {
+            let order = Arc::clone(&order);
+            timers.at(after(&timers, millis), move || order.lock().expect("no panic").push(millis));
+            tokio::task::yield_now().await;
+        }
+        tokio::time::sleep(Duration::from_millis(40)).await;
+        assert_eq!(*order.lock().expect("no panic"), [10, 30]);
+        timers.close();
+        timers.at(after(&timers, 10), || panic!("it came too late"));
+        tokio::time::sleep(Duration::from_millis(40)).await;
+        assert_eq!(*order.lock().expect("no panic"), [10, 30]);
+        assert!(!timers.lock().has_task);
+    }
+}

@@ -1,0 +1,15 @@
+//! The durable runner and the end of its process: whatever is killed, stopped or beside it, nothing is lost and
+//! nothing is done twice in the log.
+
+#![expect(clippy::unwrap_used, reason = "a test that cannot be set up has failed")]
+
+mod other;
+mod proof;
+mod work;
+
+mod broken;
+mod busy;
+mod failpoints;
+mod kills;
+mod queued;
+mod twins;

@@ -1,0 +1,232 @@
+//! Which definition a run has: the same, a changed one, an older version, or none that is known here.
+
+use tidewheel_core::policy::{self, Overlay, Policy, Recovery, Rules};
+use tidewheel_core::work::{Context, RunContext};
+use tidewheel_core::workflow::{Workflow, step};
+use tidewheel_runner::{Runner, RunnerOptions, StartError, StartOptions};
+use tidewheel_store::{Filter, Status};
+
+use crate::world::{Disk, Gate, crash, gated, numbers};
+
+#[tokio::test(start_paused = true)]
+async fn start_attaches_and_start_new_refuses() {
+    let runner = Runner::in_memory(RunnerOptions::new()).await.unwrap();
+    let run = runner.start_new("first", &numbers()).await.unwrap();
+    run.input(1_i64).await.unwrap();
+    let same = runner.start("first", &numbers()).await.unwrap();
+    assert_eq!(same.result::<i64>("sum").await.unwrap(), 6);
+    let error = runner.start_new("first", &numbers()).await.unwrap_err();
+    assert!(matches!(&error, StartError::Exists { run } if run.as_str() == "first"), "{error:?}");
+    // With an input, a run that exists gets none.
+    let same = runner.run("first", &numbers(), 7_i64).await.unwrap();
+    assert_eq!(same.results::<i64>("sum").await.unwrap(), [6]);
+    run.stop().await.unwrap();
+    let error = runner.start_new("first", &numbers()).await.unwrap_err();
+    assert_eq!(error.to_string(), "run `first` exists");
+}
+
+#[tokio::test(start_paused = true)]
+async fn only_one_of_many_who_start_a_run_at_once_creates_it() {
+    let runner = Runner::in_memory(RunnerOptions::new()).await.unwrap();
+    let tasks: Vec<_> = (0..100)
+        .map(|_| {
+            let runner = runner.clone();
+            tokio::spawn(async move { runner.start_new("first", &numbers()).await.is_ok() })
+        })
+        .collect();
+    let mut created = 0;
+    for task in tasks {
+        created += u32::from(task.await.unwrap());
+    }
+    assert_eq!(created, 1);
+}
+
+#[tokio::test]
+async fn a_changed_definition_is_an_error_that_names_the_nodes() {
+    let disk = Disk::new();
+    let (runner, store) = disk.open().await;
+    runner.run("first", &numbers(), 1_i64).await.unwrap().wait().await.unwrap();
+    let changed = Workflow::new("numbers")
+        .add(step("inc", |x: i64| x + 1))
+        .add(step("triple", |x: i64| x * 3).after("inc"))
+        .build()
+        .unwrap();
+    let error = runner.start("first", &changed).await.unwrap_err().to_string();
+    assert!(error.contains("`double`") && error.contains("`triple`"), "{error}");
+    runner.shutdown().await;
+    store.close().await;
+
+    let (runner, _store) = disk.open().await;
+    let error = runner.start("first", &changed).await.unwrap_err();
+    assert!(matches!(error, StartError::Changed { .. }), "{error:?}");
+    let error = error.to_string();
+    assert!(error.contains("`double`") && error.contains("`triple`"), "{error}");
+    assert!(!error.contains("`inc`"), "{error}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_run_of_another_workflow_is_not_attached_to() {
+    let runner = Runner::in_memory(RunnerOptions::new()).await.unwrap();
+    let run = runner.start("first", &numbers()).await.unwrap();
+    let gate = Gate::new();
+    for is_stopped in [false, true] {
+        if is_stopped {
+            run.stop().await.unwrap();
+        }
+        let error = runner.start("first", &gated(&gate)).await.unwrap_err();
+        assert_eq!(
+            error.to_string(),
+            "run `first` is one of workflow `numbers` version 1, not of `gated` version 1"
+        );
+    }
+}
+
+fn versions(gate: &Gate) -> (Workflow, Workflow) {
+    let gate = gate.clone();
+    let work = move |x: i64| {
+        let gate = gate.clone();
+        async move {
+            gate.pass().await;
+            x + 1
+        }
+    };
+    let old = Workflow::new("numbers").version(1).add(step("inc", work)).build().expect("sound");
+    let new = Workflow::new("numbers").version(2).add(step("double", |x: i64| x * 2)).build().expect("sound");
+    (old, new)
+}
+
+#[tokio::test]
+async fn old_runs_finish_on_the_old_version() {
+    let (disk, gate) = (Disk::new(), Gate::new());
+    let (old, new) = versions(&gate);
+    let (runner, store) = disk.open().await;
+    runner.run("old", &old, 1_i64).await.unwrap();
+    gate.began().await;
+    crash(runner, &store).await;
+
+    let (runner, _store) = disk.open().await;
+    runner.register(&new).unwrap();
+    runner.register(&old).unwrap();
+    let young = runner.run("young", &new, 4_i64).await.unwrap();
+    gate.open(1);
+    let run = runner.get("old").await.unwrap();
+    assert_eq!(run.result::<i64>("inc").await.unwrap(), 2);
+    assert_eq!(young.result::<i64>("double").await.unwrap(), 8);
+    let error = runner.start("old", &new).await.unwrap_err().to_string();
+    assert!(error.contains("version 1, not of `numbers` version 2") || error.contains("`inc`"), "{error}");
+    runner.shutdown().await;
+}
+
+#[tokio::test]
+async fn runs_of_a_workflow_that_nobody_registered_are_left_alone() {
+    let (disk, gate) = (Disk::new(), Gate::new());
+    let (runner, store) = disk.open().await;
+    runner.run("first", &gated(&gate), 1_i64).await.unwrap();
+    gate.began().await;
+    crash(runner, &store).await;
+
+    let (runner, store) = disk.open().await;
+    let other = runner.run("other", &numbers(), 1_i64).await.unwrap();
+    assert_eq!(other.result::<i64>("sum").await.unwrap(), 6);
+    let error = runner.get("first").await.unwrap_err();
+    assert_eq!(error.to_string(), "workflow `gated` version 1 of run `first` is not registered here");
+    runner.stop("first").await.unwrap();
+    let listed =
+        runner.list(Filter { workflow: Some("gated".to_owned()), ..Filter::default() }).await.unwrap();
+    assert_eq!((listed.rows[0].status, listed.rows[0].owner), (Status::Running, None));
+    assert_eq!(gate.count(), 1);
+    let error = runner.get("nobody").await.unwrap_err();
+    assert_eq!(error.to_string(), "there is no run `nobody`");
+    runner.shutdown().await;
+    store.close().await;
+
+    let (runner, _store) = disk.open().await;
+    runner.register(&gated(&gate)).unwrap();
+    gate.open(1);
+    assert_eq!(runner.get("first").await.unwrap().result::<i64>("inc").await.unwrap(), 2);
+    runner.shutdown().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn another_definition_under_a_registered_name_is_refused() {
+    let runner = Runner::in_memory(RunnerOptions::new()).await.unwrap();
+    runner.register(&numbers()).unwrap();
+    runner.register(&numbers()).unwrap();
+    let other = Workflow::new("numbers").add(step("inc", |x: i64| x + 1)).build().unwrap();
+    let error = runner.register(&other).unwrap_err().to_string();
+    assert!(error.contains("`double`") && error.contains("another version"), "{error}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn runs_are_listed_with_filters_and_page_by_page() {
+    let runner = Runner::in_memory(RunnerOptions::new()).await.unwrap();
+    let gate = Gate::new();
+    for number in 0..5 {
+        let run = runner.run(format!("a{number}").as_str(), &numbers(), 1_i64).await.unwrap();
+        run.wait().await.unwrap();
+    }
+    let paused = runner.run("b0", &gated(&gate), 1_i64).await.unwrap();
+    gate.began().await;
+    paused.pause().await.unwrap();
+    let ids = |filter: Filter| {
+        let runner = runner.clone();
+        async move {
+            let page = runner.list(filter).await.unwrap();
+            (page.rows.iter().map(|row| row.id.as_str().to_owned()).collect::<Vec<_>>(), page.next)
+        }
+    };
+    let all = ids(Filter::default()).await.0;
+    assert_eq!(all, ["b0", "a4", "a3", "a2", "a1", "a0"]);
+    let of = |status| Filter { statuses: vec![status], ..Filter::default() };
+    assert_eq!(ids(of(Status::Paused)).await.0, ["b0"]);
+    assert_eq!(ids(of(Status::Completed)).await.0.len(), 5);
+    assert_eq!(ids(of(Status::Failed)).await.0.len(), 0);
+    assert_eq!(ids(Filter { workflow: Some("gated".to_owned()), ..Filter::default() }).await.0, ["b0"]);
+    assert_eq!(ids(Filter { id_prefix: Some("a".to_owned()), ..Filter::default() }).await.0.len(), 5);
+    let (first, next) = ids(Filter { limit: Some(4), ..Filter::default() }).await;
+    let (rest, end) = ids(Filter { limit: Some(4), after: next, ..Filter::default() }).await;
+    assert_eq!(([first, rest].concat(), end), (all, None));
+}
+
+/// Two runs of one workflow with different secrets: whenever a run is loaded again, it gets its own.
+#[tokio::test(start_paused = true)]
+async fn each_run_keeps_what_it_was_started_with_when_it_is_loaded_again() {
+    let workflow = Workflow::new("secret")
+        .add(step("tell", |context: Context, _: i64| context.value("key").cloned()).needs("key"))
+        .build()
+        .unwrap();
+    let runner = Runner::in_memory(RunnerOptions::new()).await.unwrap();
+    for id in ["one", "two"] {
+        let options = StartOptions::new().context(RunContext::new().global("key", id));
+        let run = runner.start_with(id, &workflow, &options).await.unwrap();
+        run.stop().await.unwrap();
+    }
+    for id in ["one", "two"] {
+        let run = runner.resume(id).await.unwrap();
+        run.input(1_i64).await.unwrap();
+        assert_eq!(run.result::<String>("tell").await.unwrap(), id);
+    }
+    let error = runner.start("three", &workflow).await.unwrap_err();
+    assert_eq!(error.to_string(), "the run context lacks `key` of `tell`");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_run_that_waited_for_room_has_what_it_was_started_with() {
+    let gate = Gate::new();
+    let workflow = Workflow::new("secret")
+        .add(step("tell", |context: Context, _: i64| context.value("key").cloned()).needs_or("key", "none"))
+        .build()
+        .unwrap();
+    let rules =
+        Rules::new([(policy::name("tell"), Policy::new().fallback(|_, _, _| Recovery::value(0)))]).unwrap();
+    let runner = Runner::in_memory(RunnerOptions::new().max_active_runs(1)).await.unwrap();
+    let busy = runner.run("busy", &gated(&gate), 1_i64).await.unwrap();
+    gate.began().await;
+    runner.register(&workflow).unwrap();
+    let options =
+        StartOptions::new().context(RunContext::new().global("key", "mine")).policies(rules, Overlay::Merge);
+    let run = runner.run_with("waits", &workflow, 1_i64, &options).await.unwrap();
+    gate.open(1);
+    busy.wait().await.unwrap();
+    assert_eq!(run.result::<String>("tell").await.unwrap(), "mine");
+}
