@@ -1,4 +1,5 @@
-//! `cargo xtask crash`: the long crash suite, which kills the real binary many times; not a part of `ci`.
+//! `cargo xtask crash`: the long crash suites, which kill the real binary and the durable runner many times; not a
+//! part of `ci`.
 
 use std::ffi::{OsStr, OsString};
 use std::num::NonZeroU32;
@@ -6,31 +7,38 @@ use std::num::NonZeroU32;
 use crate::command::{Command, Failure};
 use crate::step::Step;
 
-/// Kills the binary at many moments and checks what survives.
+/// Kills the binary and the runner at many moments and checks what survives.
 pub(crate) const COMMAND: Command = Command {
     name: "crash",
     arguments: "[COUNT]",
-    about: "Runs the crash suite with COUNT kills (500 if not given)",
+    about: "Runs the crash suites with COUNT kills each (500 and 5000 if not given)",
     run,
 };
 
 /// Enough kills to meet each window between two writes several times, in a few minutes.
-const DEFAULT_KILLS: NonZeroU32 = NonZeroU32::new(500).expect("invariant: 500 is not zero");
+const KILLS_OF_THE_BINARY: NonZeroU32 = NonZeroU32::new(500).expect("invariant: 500 is not zero");
 
-/// What the crash suite reads; its own default is small, so that `ci` stays quick.
+/// As many for the runner, which has more windows.
+const KILLS_OF_THE_RUNNER: NonZeroU32 = NonZeroU32::new(5_000).expect("invariant: 5000 is not zero");
+
+/// What the crash suites read; their own defaults are small, so that `ci` stays quick.
 const KILLS_VARIABLE: &str = "TIDEWHEEL_CRASH_KILLS";
 
 fn run(arguments: &[OsString]) -> Result<(), Failure> {
-    let kills = match arguments {
-        [] => DEFAULT_KILLS,
-        [count] => parse_count(count)?,
+    let given = match arguments {
+        [] => None,
+        [count] => Some(parse_count(count)?),
         [_, extra, ..] => {
             return Err(Failure::UnexpectedArgument { command: COMMAND.name, argument: extra.clone() });
         }
     };
     Step::cargo("crash suite", ["test", "-p", "tidewheel-cli", "--test", "cli"])
         .with(["--", "crash", "--nocapture"])
-        .variable(KILLS_VARIABLE, kills.to_string())
+        .variable(KILLS_VARIABLE, given.unwrap_or(KILLS_OF_THE_BINARY).to_string())
+        .run()?;
+    Step::cargo("crash suite of the runner", ["test", "-p", "tidewheel-runner", "--test", "crash"])
+        .with(["--", "kills::", "--nocapture"])
+        .variable(KILLS_VARIABLE, given.unwrap_or(KILLS_OF_THE_RUNNER).to_string())
         .run()?;
     Ok(())
 }

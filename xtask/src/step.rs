@@ -12,7 +12,7 @@ use std::process::{Command, ExitStatus};
 use std::time::{Duration, Instant};
 
 /// A call of cargo in the root of the workspace, with a name for people.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Step {
     name: &'static str,
     arguments: Vec<OsString>,
