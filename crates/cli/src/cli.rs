@@ -5,6 +5,7 @@ use std::ffi::OsString;
 use clap::{Parser, Subcommand};
 
 use crate::commands::{decide, demo, policy};
+use crate::durable::worker;
 use crate::error::Ending;
 use crate::exit::Exit;
 use crate::output;
@@ -15,6 +16,7 @@ pub(crate) fn run(arguments: Vec<OsString>) -> Exit {
         Ok(Cli { command: Command::Demo(arguments) }) => demo::run(&arguments),
         Ok(Cli { command: Command::Decide(arguments) }) => decide::run(&arguments),
         Ok(Cli { command: Command::Policy(arguments) }) => policy::run(&arguments),
+        Ok(Cli { command: Command::DemoWorker(arguments) }) => Ok(worker::run(&arguments)),
         Err(error) => {
             let exit = if error.use_stderr() { Exit::Usage } else { Exit::Succeeded };
             output::usage(&without_controls(&arguments).unwrap_or(error)).map(|()| exit)
@@ -55,6 +57,8 @@ enum Command {
     Demo(demo::Arguments),
     Decide(decide::Arguments),
     Policy(policy::Arguments),
+    #[command(name = "__demo-worker", hide = true)]
+    DemoWorker(worker::Arguments),
 }
 
 /// Returns the error for the same arguments with their control characters written out, if they have any.

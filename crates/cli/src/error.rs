@@ -73,7 +73,8 @@ impl CommandError {
             | Code::OutputUnwritable
             | Code::PolicyFileTooLarge
             | Code::PolicyFileNotText
-            | Code::PolicyFileInvalid => Exit::Failed,
+            | Code::PolicyFileInvalid
+            | Code::DemoWorkerFailed => Exit::Failed,
         }
     }
 }
@@ -125,6 +126,8 @@ codes! {
     PolicyFileNotText = "TW0006", Config;
     /// Something in the file of policies is wrong.
     PolicyFileInvalid = "TW0007", Config;
+    /// The worker of the demo could not do its part.
+    DemoWorkerFailed = "TW0008", Internal;
 }
 
 impl fmt::Display for Code {

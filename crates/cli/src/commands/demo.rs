@@ -1,5 +1,5 @@
-//! `tidewheel demo`: one flaky step under several policies, and a small workflow. No file is touched, and it
-//! comes out the same every time.
+//! `tidewheel demo`: one flaky step under several policies, a small workflow, and a durable one whose process is
+//! killed in the middle. It leaves no file behind and comes out the same every time.
 
 use std::fmt::Write as _;
 
@@ -11,6 +11,7 @@ use tidewheel_core::time::Span;
 use tidewheel_core::view::{Rehearsal, Script, rehearse};
 
 use super::policy::Format;
+use crate::durable::tell::{self as durable, StepStory, tell};
 use crate::error::Ending;
 use crate::exit::Exit;
 use crate::output;
@@ -19,13 +20,15 @@ use crate::view::fields;
 use crate::view::order::{self, Story};
 use crate::view::timeline::{Canvas, Row, draw, legend, wrapped};
 
-/// See how policies retry a flaky step, and a workflow run
+/// See how policies retry a flaky step, and a workflow that survives kill -9
 ///
 /// A step takes 400ms, fails three times and then succeeds. The demo draws
 /// what different policies make of it: the function that decides about real
 /// retries decides here, and time is only counted. Then an order runs through
-/// a small workflow, and once more from its events alone. No file is touched,
-/// and the demo is the same every time.
+/// a small workflow, and once more from its events alone. At last a worker, a
+/// process of its own, runs the order on a database in a temporary directory,
+/// is killed in the middle and started again. Nothing is left behind, and the
+/// demo is the same every time.
 ///
 /// Example:
 ///
@@ -36,6 +39,9 @@ pub(crate) struct Arguments {
     /// How the result is printed
     #[arg(long, value_enum, default_value_t)]
     format: Format,
+    /// Leave out the worker that is killed: no process is started, and no file is touched
+    #[arg(long)]
+    no_crash: bool,
 }
 
 /// How often the step fails before it succeeds.
@@ -51,12 +57,18 @@ const WIDEST_TEXT: usize = 88;
 /// Shows the step under each policy.
 pub(crate) fn run(arguments: &Arguments) -> Result<Exit, Ending> {
     let shows = shows();
+    let durable = || if arguments.no_crash { Ok(None) } else { tell().map(Some) };
     match arguments.format {
-        Format::Json => output::json(&DemoForm::of(&shows))?,
+        Format::Json => output::json(&DemoForm::of(&shows, durable()?))?,
         Format::Text => {
             let width = terminal::width(std::io::stdout());
             let canvas = Canvas { width, has_unicode: terminal::has_unicode() };
-            output::text(&told(&shows, canvas, &program()))?;
+            output::text(&told(&shows, canvas))?;
+            // Whoever reads has something to read while processes come and go.
+            if let Some(story) = durable()? {
+                output::text(&survived(&story, canvas))?;
+            }
+            output::text(&format!("{STRONG}Try next:{STRONG:#}\n{}\n", next(&program())))?;
         }
     }
     Ok(Exit::Succeeded)
@@ -98,7 +110,7 @@ impl Show {
 
 const STRONG: Style = Style::new().bold();
 
-fn told(shows: &[Show], canvas: Canvas, program: &str) -> String {
+fn told(shows: &[Show], canvas: Canvas) -> String {
     let width = canvas.width.min(WIDEST_TEXT);
     let row = |show: &Show| Row { name: show.name.to_owned(), rehearsal: show.rehearsal() };
     let rows: Vec<Row> = shows.iter().map(row).collect();
@@ -123,8 +135,55 @@ fn told(shows: &[Show], canvas: Canvas, program: &str) -> String {
         story.events
     );
     let _ = writeln!(text, "\n{}\n", paragraph(&told));
-    let _ = writeln!(text, "{STRONG}Try next:{STRONG:#}\n{}", next(program));
     text
+}
+
+/// Tells of the worker that was killed.
+fn survived(story: &durable::Story, canvas: Canvas) -> String {
+    let width = canvas.width.min(WIDEST_TEXT);
+    let paragraph = |words: &str| wrapped(words, width, "");
+    let mut text = String::new();
+    let _ = writeln!(text, "{STRONG}{}{STRONG:#}", paragraph("A durable workflow: kill -9 in the middle."));
+    let told = format!(
+        "A worker process runs the same order on a SQLite database. While {} runs, it is killed with SIGKILL. \
+         Then a second worker starts on the same database.",
+        story.killed_in
+    );
+    let _ = writeln!(text, "{}\n", paragraph(&told));
+    let rows = story.steps.iter().map(|step| (step.step, in_first(step), in_second(step)));
+    for (name, first, second) in [("", "first worker", "second worker")].into_iter().chain(rows) {
+        let line = format!("  {name:<18} {first:<16} {second}");
+        let _ = writeln!(text, "{}", cut(line.trim_end(), canvas));
+    }
+    let result = format!("  {:<18} {:<16} {}", "result", "", story.result);
+    let _ = writeln!(text, "{}", cut(&result, canvas));
+    let seen = match story.lost().filter(|_| story.is_right()) {
+        Some(lost) => format!(
+            "What was stored did not run again. {} ran again as attempt {} with the same id, {}: a service \
+             that gets the id as its idempotency key can tell that it is the same piece of work.",
+            story.killed_in, lost.attempt, lost.work
+        ),
+        None => "Something else than what is promised happened, which is a bug.".to_owned(),
+    };
+    let _ = writeln!(text, "\n{}\n", paragraph(&seen));
+    text
+}
+
+fn in_first(step: &StepStory) -> &'static str {
+    match (&step.first, step.was_stored) {
+        (Some(_), true) => "ran, stored",
+        (Some(_), false) => "ran, killed",
+        (None, _) => "",
+    }
+}
+
+fn in_second(step: &StepStory) -> &'static str {
+    match (&step.first, &step.second) {
+        (_, None) => "did not run again",
+        (Some(first), Some(second)) if first == second => "ran again, same id and attempt",
+        (Some(_), Some(_)) => "ran again",
+        (None, Some(_)) => "ran",
+    }
 }
 
 /// Cuts a line that is wider than the terminal.
@@ -177,6 +236,8 @@ struct DemoForm {
     attempt_takes_ms: u64,
     rehearsals: Vec<ShowForm>,
     workflow: Story,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    durable: Option<durable::Story>,
 }
 
 #[derive(Serialize)]
@@ -189,7 +250,7 @@ struct ShowForm {
 }
 
 impl DemoForm {
-    fn of(shows: &[Show]) -> Self {
+    fn of(shows: &[Show], durable: Option<durable::Story>) -> Self {
         let form = |show: &Show| ShowForm {
             name: show.name,
             policy: fields::of_record(&show.policy.to_record()),
@@ -203,6 +264,7 @@ impl DemoForm {
             attempt_takes_ms: ATTEMPT_TAKES.as_millis(),
             rehearsals: shows.iter().map(form).collect(),
             workflow: order::tell(),
+            durable,
         }
     }
 }

@@ -1,5 +1,7 @@
 //! `tidewheel demo`: what a newcomer sees first, on every kind of terminal, and always the same.
 
+use std::process::Stdio;
+
 use insta::assert_snapshot;
 
 use crate::home::{Home, Ran};
@@ -48,6 +50,23 @@ fn a_terminal_of_the_usual_width_shows_the_results_beside_the_bars() {
 
     Every change was an event, 32 in all. A run made from these events alone has the
     same facts.
+
+    A durable workflow: kill -9 in the middle.
+    A worker process runs the same order on a SQLite database. While screen_fraud
+    runs, it is killed with SIGKILL. Then a second worker starts on the same
+    database.
+
+                         first worker     second worker
+      validate_order     ran, stored      did not run again
+      check_inventory    ran, stored      did not run again
+      estimate_shipping  ran, stored      did not run again
+      screen_fraud       ran, killed      ran again, same id and attempt
+      decide                              ran
+      result                              {"days":4,"ship":true}
+
+    What was stored did not run again. screen_fraud ran again as attempt 0 with the
+    same id, work_e3d6545c53c8a8c3e587df12c584c511: a service that gets the id as
+    its idempotency key can tell that it is the same piece of work.
 
     Try next:
       echo '{"policy": {"backoff": "linear"}, "attempt_index": 2}' |
@@ -122,6 +141,30 @@ fn a_narrow_terminal_shows_the_results_below_the_bars() {
     run made from these events alone has the
     same facts.
 
+    A durable workflow: kill -9 in the
+    middle.
+    A worker process runs the same order on
+    a SQLite database. While screen_fraud
+    runs, it is killed with SIGKILL. Then a
+    second worker starts on the same
+    database.
+
+                         first worker     s…
+      validate_order     ran, stored      d…
+      check_inventory    ran, stored      d…
+      estimate_shipping  ran, stored      d…
+      screen_fraud       ran, killed      r…
+      decide                              r…
+      result                              {…
+
+    What was stored did not run again.
+    screen_fraud ran again as attempt 0 with
+    the same id,
+    work_e3d6545c53c8a8c3e587df12c584c511: a
+    service that gets the id as its
+    idempotency key can tell that it is the
+    same piece of work.
+
     Try next:
       echo '{"policy": {"backoff": "linear"}, "attempt_index": 2}' |
         tidewheel decide delay
@@ -169,6 +212,22 @@ fn a_wide_terminal_has_long_bars_and_short_lines_of_text() {
 
     Every change was an event, 32 in all. A run made from these events alone has the same
     facts.
+
+    A durable workflow: kill -9 in the middle.
+    A worker process runs the same order on a SQLite database. While screen_fraud runs, it
+    is killed with SIGKILL. Then a second worker starts on the same database.
+
+                         first worker     second worker
+      validate_order     ran, stored      did not run again
+      check_inventory    ran, stored      did not run again
+      estimate_shipping  ran, stored      did not run again
+      screen_fraud       ran, killed      ran again, same id and attempt
+      decide                              ran
+      result                              {"days":4,"ship":true}
+
+    What was stored did not run again. screen_fraud ran again as attempt 0 with the same id,
+    work_e3d6545c53c8a8c3e587df12c584c511: a service that gets the id as its idempotency key
+    can tell that it is the same piece of work.
 
     Try next:
       echo '{"policy": {"backoff": "linear"}, "attempt_index": 2}' |
@@ -238,12 +297,72 @@ fn colours_are_for_terminals_and_can_be_refused() {
 }
 
 #[test]
-fn it_is_the_same_each_time_and_touches_no_file() {
+fn it_is_the_same_each_time_and_leaves_no_file() {
     let home = Home::new();
-    let once = home.run(&["demo"]).succeeded().out;
-    assert_eq!(once, home.run(&["demo"]).succeeded().out);
+    let under = [("TMPDIR", home.path().to_str().expect("a path of ours"))];
+    let once = home.run_under(&under, &["demo"]).succeeded().out;
+    assert_eq!(once, home.run_under(&under, &["demo"]).succeeded().out);
     assert_eq!(once, Home::new().run(&["demo"]).succeeded().out);
     assert_eq!(std::fs::read_dir(home.path()).expect("the directory is there").count(), 0);
+}
+
+#[test]
+fn a_worker_is_killed_and_another_one_goes_on() {
+    let ran = Home::new().run(&["demo", "--format", "json"]).succeeded();
+    let demo: serde_json::Value = serde_json::from_str(&ran.out).expect("JSON");
+    let durable = &demo["durable"];
+    assert_eq!(durable["killed_in"], "screen_fraud");
+    assert_eq!(durable["result"], serde_json::json!({"days": 4, "ship": true}));
+    for step in durable["steps"].as_array().expect("a list") {
+        let is_null = |field: &str| step[field].is_null();
+        match step["step"].as_str().expect("a name") {
+            "decide" => assert!(is_null("first") && !is_null("second"), "{step}"),
+            "screen_fraud" => {
+                assert_eq!(step["was_stored"], false);
+                assert_eq!(step["first"], step["second"], "the same id and the same attempt");
+                assert_eq!(step["first"]["attempt"], 0);
+            }
+            _ => assert!(step["was_stored"] == true && is_null("second"), "{step}"),
+        }
+    }
+}
+
+#[test]
+fn without_the_crash_no_process_is_started_and_no_file_is_touched() {
+    let home = Home::new();
+    // A worker would need a directory, and here none can be made.
+    let under = [("TMPDIR", "/nowhere")];
+    let short = home.run_under(&under, &["demo", "--no-crash"]).succeeded().out;
+    let whole = demo_at("80").out;
+    let (before, rest) = whole.split_once("A durable workflow:").expect("it has this part");
+    let (_, after) = rest.split_once("Try next:").expect("there is a next step");
+    assert_eq!(short, format!("{before}Try next:{after}"));
+    let ran = home.run_under(&under, &["demo", "--no-crash", "--format", "json"]).succeeded();
+    let demo: serde_json::Value = serde_json::from_str(&ran.out).expect("JSON");
+    assert!(demo.get("durable").is_none());
+}
+
+#[test]
+fn a_worker_that_cannot_do_its_part_is_an_error_and_the_rest_is_shown() {
+    let home = Home::new();
+    let ran = home.run_under(&[("TMPDIR", "/nowhere")], &["demo"]);
+    assert_eq!(ran.code, Some(1));
+    assert!(ran.out.contains("A workflow: an order through five functions."), "{ran}");
+    assert_snapshot!(ran.err, @"
+    internal error[TW0008]: The worker of the demo could not do its part: no directory could be made in `/nowhere`: No such file or directory.
+    hint: `tidewheel demo --no-crash` leaves that part out.
+    ");
+
+    home.file("orders.db", "this is no database, and it is long enough that nobody takes it for one");
+    let worker = home.command(&["__demo-worker", "orders.db"]).stdin(Stdio::piped()).spawn();
+    let mut worker = worker.expect("it starts");
+    // A worker ends without a word when whoever started it is gone.
+    let held = worker.stdin.take();
+    let ended = worker.wait_with_output().expect("it ends");
+    drop(held);
+    assert_eq!((ended.status.code(), ended.stdout.as_slice()), (Some(1), &b""[..]));
+    let said = String::from_utf8_lossy(&ended.stderr);
+    assert!(said.contains("file is not a database"), "{said}");
 }
 
 #[test]
@@ -253,7 +372,7 @@ fn programs_get_the_same_as_data() {
     assert_eq!(demo["version"], 1);
     let keys =
         |value: &serde_json::Value| value.as_object().expect("an object").keys().cloned().collect::<Vec<_>>();
-    assert_eq!(keys(&demo), ["attempt_takes_ms", "failures", "rehearsals", "version", "workflow"]);
+    assert_eq!(keys(&demo), ["attempt_takes_ms", "durable", "failures", "rehearsals", "version", "workflow"]);
     assert_eq!(demo["workflow"]["replay_is_equal"], true);
     let rehearsals = demo["rehearsals"].as_array().expect("a list");
     assert_eq!(rehearsals.len(), 9);

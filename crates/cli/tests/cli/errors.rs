@@ -21,6 +21,7 @@ fn all() -> Vec<Ran> {
         home.run(&["policy", "check", "huge.toml"]),
         home.run(&["policy", "check", "latin.toml"]),
         home.run(&["policy", "check", "bad.toml"]),
+        home.run_under(&[("TMPDIR", "/nowhere")], &["demo", "--format", "json"]),
     ]
 }
 
@@ -80,6 +81,10 @@ fn each_is_told_with_its_code() {
       = help: known are policies
 
     config error[TW0007]: `bad.toml` has 2 problems.
+    --- exit code 1
+
+    internal error[TW0008]: The worker of the demo could not do its part: no directory could be made in `/nowhere`: No such file or directory.
+    hint: `tidewheel demo --no-crash` leaves that part out.
     --- exit code 1
     ");
 }

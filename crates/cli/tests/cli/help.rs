@@ -20,7 +20,7 @@ fn the_whole() {
     Usage: tidewheel <COMMAND>
 
     Commands:
-      demo    See how policies retry a flaky step, and a workflow run
+      demo    See how policies retry a flaky step, and a workflow that survives kill -9
       decide  Answer questions about retries: a line of JSON in, a line of JSON out
       policy  Look at files of policies
       help    Print this message or the help of the given subcommand(s)
@@ -50,7 +50,7 @@ fn the_whole_in_short() {
     Usage: tidewheel <COMMAND>
 
     Commands:
-      demo    See how policies retry a flaky step, and a workflow run
+      demo    See how policies retry a flaky step, and a workflow that survives kill -9
       decide  Answer questions about retries: a line of JSON in, a line of JSON out
       policy  Look at files of policies
       help    Print this message or the help of the given subcommand(s)
@@ -81,13 +81,15 @@ fn the_version() {
 #[test]
 fn demo() {
     assert_snapshot!(help_of(&["demo", "--help"]), @"
-    See how policies retry a flaky step, and a workflow run
+    See how policies retry a flaky step, and a workflow that survives kill -9
 
     A step takes 400ms, fails three times and then succeeds. The demo draws
     what different policies make of it: the function that decides about real
     retries decides here, and time is only counted. Then an order runs through
-    a small workflow, and once more from its events alone. No file is touched,
-    and the demo is the same every time.
+    a small workflow, and once more from its events alone. At last a worker, a
+    process of its own, runs the order on a database in a temporary directory,
+    is killed in the middle and started again. Nothing is left behind, and the
+    demo is the same every time.
 
     Example:
 
@@ -104,6 +106,9 @@ fn demo() {
               - json: For programs: one object with a `version`
 
               [default: text]
+
+          --no-crash
+              Leave out the worker that is killed: no process is started, and no file is touched
 
       -h, --help
               Print help (see a summary with '-h')
