@@ -302,17 +302,26 @@ impl Core {
     /// Claims a run that nobody drives, or that is this process's without being here: the answer to an earlier
     /// claim got lost, or it went wrong here.
     async fn take(&self, id: &RunId) -> Result<Option<(Lease, RunRecord, String)>, StoreError> {
-        let owner = self.owner();
-        let claimed = self.claim(Claim { owner, wanted: Wanted::Run(id.clone()) }).await?;
-        if let Some(taken) = claimed.runs.into_iter().next() {
-            return Ok(Some(taken));
+        loop {
+            let owner = self.owner();
+            let claimed = self.claim(Claim { owner, wanted: Wanted::Run(id.clone()) }).await?;
+            if let Some(taken) = claimed.runs.into_iter().next() {
+                return Ok(Some(taken));
+            }
+            match self.store().find(id).await?.map(|record| record.owner) {
+                Some(Some(found)) if found == owner => {
+                    self.claims_again();
+                    let claimed = self.claim(Claim { owner, wanted: Wanted::Again(id.clone()) }).await?;
+                    if let Some(taken) = claimed.runs.into_iter().next() {
+                        return Ok(Some(taken));
+                    }
+                }
+                // It was given back in between.
+                Some(None) if !self.is_closing() => {}
+                Some(_) | None => return Ok(None),
+            }
+            self.sleep(SOON).await;
         }
-        if self.store().find(id).await?.is_none_or(|record| record.owner != Some(owner)) {
-            return Ok(None);
-        }
-        self.claims_again();
-        let claimed = self.claim(Claim { owner, wanted: Wanted::Again(id.clone()) }).await?;
-        Ok(claimed.runs.into_iter().next())
     }
 
     /// Claims runs. If the answer may have got lost, what it would have given is looked for later.
