@@ -5,7 +5,7 @@ use std::fmt;
 use std::process::ExitCode;
 
 use crate::step::StepError;
-use crate::{bench, ci, crash, fmt as format, help, test};
+use crate::{bench, ci, crash, fmt as format, help, simulate, test};
 
 /// One chore: what a person types, what it is for and the function that does it.
 pub(crate) struct Command {
@@ -20,8 +20,15 @@ pub(crate) struct Command {
 }
 
 /// Every command, in the order in which a developer meets them.
-pub(crate) const ALL: [&Command; 6] =
-    [&ci::COMMAND, &test::COMMAND, &format::COMMAND, &bench::COMMAND, &crash::COMMAND, &help::COMMAND];
+pub(crate) const ALL: [&Command; 7] = [
+    &ci::COMMAND,
+    &test::COMMAND,
+    &format::COMMAND,
+    &bench::COMMAND,
+    &crash::COMMAND,
+    &simulate::COMMAND,
+    &help::COMMAND,
+];
 
 impl Command {
     /// Returns the command that a person means by `name`.

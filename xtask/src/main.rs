@@ -7,6 +7,7 @@ mod command;
 mod crash;
 mod fmt;
 mod help;
+mod simulate;
 mod step;
 mod test;
 

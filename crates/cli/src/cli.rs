@@ -4,7 +4,7 @@ use std::ffi::OsString;
 
 use clap::{Parser, Subcommand};
 
-use crate::commands::{decide, demo, policy};
+use crate::commands::{decide, demo, policy, runs};
 use crate::durable::worker;
 use crate::error::Ending;
 use crate::exit::Exit;
@@ -16,6 +16,7 @@ pub(crate) fn run(arguments: Vec<OsString>) -> Exit {
         Ok(Cli { command: Command::Demo(arguments) }) => demo::run(&arguments),
         Ok(Cli { command: Command::Decide(arguments) }) => decide::run(&arguments),
         Ok(Cli { command: Command::Policy(arguments) }) => policy::run(&arguments),
+        Ok(Cli { command: Command::Runs(arguments) }) => runs::run(&arguments),
         Ok(Cli { command: Command::DemoWorker(arguments) }) => Ok(worker::run(&arguments)),
         Err(error) => {
             let exit = if error.use_stderr() { Exit::Usage } else { Exit::Succeeded };
@@ -57,6 +58,7 @@ enum Command {
     Demo(demo::Arguments),
     Decide(decide::Arguments),
     Policy(policy::Arguments),
+    Runs(runs::Arguments),
     #[command(name = "__demo-worker", hide = true)]
     DemoWorker(worker::Arguments),
 }

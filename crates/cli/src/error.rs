@@ -74,7 +74,16 @@ impl CommandError {
             | Code::PolicyFileTooLarge
             | Code::PolicyFileNotText
             | Code::PolicyFileInvalid
-            | Code::DemoWorkerFailed => Exit::Failed,
+            | Code::DemoWorkerFailed
+            | Code::StoreMissing
+            | Code::StoreForeign
+            | Code::StoreNewer
+            | Code::StoreUnavailable
+            | Code::RunMissing
+            | Code::RunAmbiguous
+            | Code::RunDamaged
+            | Code::NothingThere
+            | Code::NotAsked => Exit::Failed,
         }
     }
 }
@@ -128,6 +137,24 @@ codes! {
     PolicyFileInvalid = "TW0007", Config;
     /// The worker of the demo could not do its part.
     DemoWorkerFailed = "TW0008", Internal;
+    /// There is no store with that name.
+    StoreMissing = "TW0009", User;
+    /// The file is no store of ours.
+    StoreForeign = "TW0010", User;
+    /// The store was written by a later release.
+    StoreNewer = "TW0011", Internal;
+    /// The store is there, but cannot be used now.
+    StoreUnavailable = "TW0012", Internal;
+    /// There is no such run.
+    RunMissing = "TW0013", User;
+    /// Several runs begin so.
+    RunAmbiguous = "TW0014", User;
+    /// What is stored of a run cannot be read.
+    RunDamaged = "TW0015", Internal;
+    /// The run has no such component, work or result.
+    NothingThere = "TW0016", User;
+    /// What was to be asked of a run would change nothing.
+    NotAsked = "TW0017", User;
 }
 
 impl fmt::Display for Code {

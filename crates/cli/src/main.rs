@@ -7,6 +7,7 @@ mod error;
 mod exit;
 mod input;
 mod output;
+mod store;
 mod terminal;
 mod view;
 

@@ -3,6 +3,8 @@
 use std::env;
 use std::os::fd::AsFd;
 
+use crate::view::timeline::Canvas;
+
 /// The narrowest and the widest that anything is drawn for; beyond them nothing reads well.
 const WIDTHS: std::ops::RangeInclusive<usize> = 40..=200;
 
@@ -18,6 +20,11 @@ pub(crate) fn width(stream: impl AsFd) -> usize {
     let given = env::var("COLUMNS").ok().and_then(|columns| columns.trim().parse().ok());
     let columns = given.filter(|columns| *columns > 0).or_else(asked).filter(|columns| *columns > 0);
     columns.unwrap_or(USUAL_WIDTH).clamp(*WIDTHS.start(), *WIDTHS.end())
+}
+
+/// Returns what there is to draw on.
+pub(crate) fn canvas() -> Canvas {
+    Canvas { width: width(std::io::stdout()), has_unicode: has_unicode() }
 }
 
 /// Tells whether characters beyond ASCII can be shown.

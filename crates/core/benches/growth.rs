@@ -12,9 +12,13 @@
 
 use std::time::{Duration, Instant};
 
+use tidewheel_core::Outcome;
 use tidewheel_core::event::Event;
+use tidewheel_core::policy::{Failure, Policy, name};
 use tidewheel_core::run::Run;
-use tidewheel_core::workflow::{Workflow, WorkflowBuilder, accumulator, map, reduce, rule, step};
+use tidewheel_core::workflow::{
+    Workflow, WorkflowBuilder, accumulator, compensation, map, reduce, rule, step,
+};
 use tidewheel_testkit::{CountingAllocator, bytes_held_by};
 
 #[global_allocator]
@@ -57,7 +61,7 @@ struct Row {
     bytes: f64,
 }
 
-const CASES: [Case; 7] = [
+const CASES: [Case; 9] = [
     Case { name: "chain", goal_us: 0.5, has_largest: true, set_up: chain },
     Case { name: "fan-out and join", goal_us: 1.0, has_largest: false, set_up: fan },
     Case { name: "map and reduce", goal_us: 1.0, has_largest: true, set_up: map_reduce },
@@ -65,6 +69,8 @@ const CASES: [Case; 7] = [
     Case { name: "accumulator", goal_us: 0.5, has_largest: false, set_up: accumulated },
     Case { name: "replay, per event", goal_us: 0.5, has_largest: false, set_up: replay },
     Case { name: "replay of JSON, per event", goal_us: 2.0, has_largest: false, set_up: replay_json },
+    Case { name: "undo, one input", goal_us: 3.0, has_largest: false, set_up: undo_items },
+    Case { name: "undo, many inputs", goal_us: 5.0, has_largest: false, set_up: undo_inputs },
 ];
 
 fn main() {
@@ -245,4 +251,52 @@ fn replay_json(n: usize) -> Round {
     let values = (0..=n).map(|value| STORED_BYTES + value.to_string().len()).sum();
     let run = move || Run::replay_json(&workflow, "r", lines.iter().map(String::as_str)).unwrap();
     Round { items, values, run: Box::new(run), prepare: None }
+}
+
+/// A list whose items are undone when what comes after them fails.
+fn undo_items(n: usize) -> Round {
+    let workflow = Workflow::new("undo")
+        .add(step("list", |n: u64| (0..n).collect::<Vec<u64>>()))
+        .add(map("item", |x: u64| x + 1).after("list"))
+        .add(reduce("fails", 0_u64, |sum: u64, x: u64| sum + x).after("item"));
+    let workflow = undoable(workflow, "item");
+    let values = (2 * n + 2) * VALUE_BYTES;
+    Round { items: n, values, run: Box::new(move || undone(&workflow, &[n as u64])), prepare: None }
+}
+
+/// Inputs that are under way at the same time, each of which is undone by itself.
+fn undo_inputs(n: usize) -> Round {
+    let chain = [step("item", |x: u64| x + 1), step("fails", |x: u64| x + 1)];
+    let workflow = undoable(Workflow::new("undo").pipeline(chain), "item");
+    let inputs: Vec<u64> = (0..n as u64).collect();
+    let values = 2 * n * VALUE_BYTES;
+    Round { items: n, values, run: Box::new(move || undone(&workflow, &inputs)), prepare: None }
+}
+
+fn undoable(builder: WorkflowBuilder, component: &str) -> Workflow {
+    builder
+        .add(compensation("undo", |x: u64| x))
+        .policy(name(component), Policy::new().compensation_node("undo"))
+        .build()
+        .unwrap()
+}
+
+/// Runs inputs until something fails that lets them be undone, and undoes them.
+fn undone(workflow: &Workflow, inputs: &[u64]) -> Run {
+    let mut run = workflow.run("r");
+    for input in inputs {
+        run.plan(*input);
+    }
+    while run.is_runnable() {
+        for runnable in run.prepare() {
+            let fails = runnable.node().name == Some("fails");
+            let executed = runnable.execute();
+            run.apply(if fails {
+                executed.with_outcome(Outcome::Failed(Failure::new("broken"))).and_undo()
+            } else {
+                executed
+            });
+        }
+    }
+    run
 }

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use crate::event::{Absence, ActIx, Event, FactIx, FailedAttempt, Phase};
+use crate::event::{Absence, ActIx, Event, FactIx, FailedAttempt, Hold, Phase};
 use crate::execute::{Executed, Outcome, Ticket};
 use crate::fact::Value;
 use crate::policy::Failure;
@@ -26,9 +26,8 @@ impl Run {
     /// Returns the events.
     pub fn apply(&mut self, executed: Executed) -> &[Event] {
         self.events.clear();
-        let Executed { run, act, outcome, attempts, failed, last, at } = executed;
-        let is_out = self.acts.get(act as usize).is_some_and(|row| row.status == Status::Dispatched);
-        if !is_out || run != self.id {
+        let Executed { run, act, outcome, attempts, failed, last, at, undoes } = executed;
+        if !self.is_out(act) || run != self.id {
             return &self.events;
         }
         let row = self.acts[act as usize];
@@ -38,14 +37,35 @@ impl Run {
             self.emit(Event::RunnableDispatched { act, attempt, at: Some(due) });
         }
         self.end(act, row, outcome, Told { attempts, at, last });
+        if undoes {
+            self.begin_undo(row, at);
+        }
+        self.after_end(row);
         &self.events
+    }
+
+    /// Tells whether a piece of work was handed out: somebody here has it, or somebody outside ends it.
+    pub(crate) fn is_out(&self, act: ActIx) -> bool {
+        match self.acts.get(act as usize).map(|row| row.status) {
+            Some(Status::Dispatched) => true,
+            Some(Status::Delayed) => {
+                self.tries.get(&act).is_some_and(|tries| tries.held == Some(Hold::External))
+            }
+            Some(Status::Pending | Status::Over) | None => false,
+        }
+    }
+
+    /// Undoes what comes next, where the end of a piece of work was waited for.
+    fn after_end(&mut self, row: ActRow) {
+        if self.is_undone(row.lineage) {
+            self.go_on_undoing(self.lineages[row.lineage as usize].input);
+        }
     }
 
     /// Ends an attempt that failed and is to be followed by another one. Work that is not out changes nothing.
     pub fn fail_attempt(&mut self, ticket: &Ticket, failed: FailedAttempt) -> &[Event] {
         self.events.clear();
-        let is_out = self.acts.get(ticket.act as usize).is_some_and(|row| row.status == Status::Dispatched);
-        if is_out && ticket.run == self.id {
+        if self.is_out(ticket.act) && ticket.run == self.id {
             self.emit(Event::AttemptFailed { act: ticket.act, failed: Box::new(failed) });
         }
         &self.events
@@ -62,8 +82,15 @@ impl Run {
                 Outcome::Failed(failure),
                 Told { attempts: ticket.attempts, at, last: None },
             );
+            self.after_end(row);
         }
         &self.events
+    }
+
+    /// Ends a piece of work that has not begun, or waits.
+    pub(crate) fn end_early(&mut self, act: ActIx, row: ActRow, outcome: Outcome, at: Option<Timestamp>) {
+        let attempts = self.tries.get(&act).map_or(0, |tries| tries.attempt);
+        self.end(act, row, outcome, Told { attempts, at, last: None });
     }
 
     /// Ends everything that is not over.
@@ -82,6 +109,15 @@ impl Run {
     }
 
     fn end(&mut self, act: ActIx, row: ActRow, outcome: Outcome, told: Told) {
+        if row.phase == Phase::Undo {
+            match outcome {
+                Outcome::Completed(_) | Outcome::FannedOut(_) => self.tell_completed(act, told),
+                Outcome::Failed(failure) => self.tell_failed(act, failure, told),
+                Outcome::Skipped(failure) => self.tell_skipped(act, failure, told),
+            }
+            self.emit(Event::ActivationConsumed { act });
+            return;
+        }
         if row.phase == Phase::Match {
             match outcome {
                 Outcome::Completed(answer) => self.conclude(act, verdict(Ok(answer)), told),
@@ -198,20 +234,7 @@ impl Run {
 
     fn end_without_value(&mut self, act: u32, row: ActRow, why: Absence) {
         self.emit(Event::ActivationConsumed { act });
-        let graph = Arc::clone(&self.graph);
-        if let Op::FanOut { fan_ins, .. } = &graph.node(row.node).op {
-            // A list that could not be taken apart has no items, and nobody shall wait for them.
-            self.emit(Event::NodeSettled { node: row.node, lineage: row.lineage, why });
-            self.emit(Event::FannedOut { node: row.node, lineage: row.lineage, fact: None, count: 0 });
-            for fan_in in fan_ins {
-                if self.sees(*fan_in, row.lineage) {
-                    self.settle(*fan_in, row.lineage, why.downstream());
-                }
-            }
-            self.advance_states_inside(row.node);
-        } else {
-            self.settle(row.node, row.lineage, why);
-        }
+        self.settle_work(row.node, row.lineage, why);
         self.end_turn(row);
     }
 

@@ -1,6 +1,8 @@
 //! What happens in a run: every change is one of these, in order. Indexes are dense and count up from zero,
 //! so the same events give the same state everywhere.
 
+use serde::{Deserialize, Serialize};
+
 use crate::decide::Record;
 use crate::fact::Value;
 use crate::policy::Failure;
@@ -185,6 +187,65 @@ pub enum Event {
         /// Which.
         act: ActIx,
     },
+    /// Work waits before an attempt, or in the middle of one that somebody outside ends.
+    RunnableHeld {
+        /// Which.
+        act: ActIx,
+        /// For what.
+        why: Hold,
+        /// The name of what it waits for, where it has one.
+        on: Option<String>,
+        /// When somebody looks at it again; `None` if somebody else says so.
+        until: Option<Timestamp>,
+        /// When it began to wait, if somebody knows the time.
+        at: Option<Timestamp>,
+    },
+    /// Somebody gives work that failed, or that waits for a person, all its attempts again.
+    RunnableReopened {
+        /// Which.
+        act: ActIx,
+        /// When, if somebody knows the time.
+        at: Option<Timestamp>,
+    },
+    /// Something that somebody asked of the run was not done.
+    CommandRefused {
+        /// Its number.
+        command: i64,
+        /// Why.
+        why: String,
+    },
+    /// Work said how to undo what it did.
+    UndoRegistered {
+        /// Which.
+        act: ActIx,
+        /// The component that undoes it.
+        node: NodeIx,
+        /// What that is given.
+        value: Value,
+    },
+    /// What an input caused is to be undone.
+    UndoBegun {
+        /// Which input, counted from zero.
+        input: u32,
+        /// When, if somebody knows the time.
+        at: Option<Timestamp>,
+    },
+    /// Something is undone next.
+    UndoActivated {
+        /// The place of the work that undoes it.
+        act: ActIx,
+        /// The component whose work that is.
+        node: NodeIx,
+        /// What is undone.
+        undo: Undo,
+        /// In which lineage.
+        lineage: LineageIx,
+    },
+    /// Everything that an input caused and that can be undone is undone.
+    UndoEnded {
+        /// Which input, counted from zero.
+        input: u32,
+    },
     /// Work failed for good.
     RunnableFailed {
         /// Which.
@@ -232,6 +293,57 @@ impl FailedAttempt {
     }
 }
 
+/// What work waits for that is under way to no result.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Hold {
+    /// Somebody finds out whether it may begin.
+    Admission,
+    /// Its policy lets it begin later.
+    Delay,
+    /// Its policy lets it begin at an instant.
+    Schedule,
+    /// As many have begun as may in a while.
+    RateLimit,
+    /// As many are under way as may be.
+    ConcurrencyLimit,
+    /// What it calls keeps failing.
+    CircuitBreaker,
+    /// Another piece of work does the same.
+    Duplicate,
+    /// Somebody outside ends it.
+    External,
+    /// It failed, and a person is to say how it goes on.
+    Pause,
+}
+
+impl Hold {
+    /// Returns the word that logs use.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Admission => "admission",
+            Self::Delay => "delay",
+            Self::Schedule => "schedule",
+            Self::RateLimit => "rate_limit",
+            Self::ConcurrencyLimit => "concurrency_limit",
+            Self::CircuitBreaker => "circuit_breaker",
+            Self::Duplicate => "duplicate",
+            Self::External => "external",
+            Self::Pause => "pause",
+        }
+    }
+}
+
+/// What is undone.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Undo {
+    /// What a component produced.
+    Fact(FactIx),
+    /// What work said, by its place among all that was said.
+    Registered(u32),
+}
+
 /// What an activation is about.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Phase {
@@ -239,6 +351,8 @@ pub enum Phase {
     Match,
     /// Work is done.
     Work,
+    /// Work is undone.
+    Undo,
 }
 
 /// Why nothing will come from a node.

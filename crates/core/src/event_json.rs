@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
 use crate::decide::{Record, RecordError};
-use crate::event::{Absence, Arrival, Event, FailedAttempt, Phase};
+use crate::event::{Absence, Arrival, Event, FailedAttempt, Hold, Phase, Undo};
 use crate::fact::{NodeId, Value, ValueError};
 use crate::policy::Failure;
 use crate::time::Timestamp;
@@ -165,6 +165,44 @@ pub(crate) enum Form<'a> {
     RunnableReleased {
         act: u32,
     },
+    RunnableHeld {
+        act: u32,
+        why: Hold,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        on: Option<Cow<'a, str>>,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        until: Option<Timestamp>,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        at: Option<Timestamp>,
+    },
+    RunnableReopened {
+        act: u32,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        at: Option<Timestamp>,
+    },
+    CommandRefused {
+        command: i64,
+        why: Cow<'a, str>,
+    },
+    UndoRegistered {
+        act: u32,
+        node: Cow<'a, str>,
+        value: Box<RawValue>,
+    },
+    UndoBegun {
+        input: u32,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        at: Option<Timestamp>,
+    },
+    UndoActivated {
+        act: u32,
+        node: Cow<'a, str>,
+        undo: UndoForm,
+        lineage: u32,
+    },
+    UndoEnded {
+        input: u32,
+    },
     RunnableFailed {
         act: u32,
         failure: Box<RawValue>,
@@ -190,6 +228,14 @@ pub(crate) enum Form<'a> {
 pub(crate) enum PhaseForm {
     Match,
     Work,
+    Undo,
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum UndoForm {
+    Fact(u32),
+    Registered(u32),
 }
 
 #[derive(Serialize, Deserialize)]
@@ -315,6 +361,7 @@ impl<'a> Form<'a> {
                 phase: match phase {
                     Phase::Match => PhaseForm::Match,
                     Phase::Work => PhaseForm::Work,
+                    Phase::Undo => PhaseForm::Undo,
                 },
             },
             Event::ActivationConsumed { act } => Self::ActivationConsumed { act: *act },
@@ -362,6 +409,31 @@ impl<'a> Form<'a> {
                 recovered: recovered.as_deref().map(FailedForm::of),
             },
             Event::RunnableReleased { act } => Self::RunnableReleased { act: *act },
+            Event::RunnableHeld { act, why, on, until, at } => Self::RunnableHeld {
+                act: *act,
+                why: *why,
+                on: on.as_ref().map(|on| Cow::Owned(on.clone())),
+                until: *until,
+                at: *at,
+            },
+            Event::RunnableReopened { act, at } => Self::RunnableReopened { act: *act, at: *at },
+            Event::CommandRefused { command, why } => {
+                Self::CommandRefused { command: *command, why: Cow::Owned(why.clone()) }
+            }
+            Event::UndoRegistered { act, node, value } => {
+                Self::UndoRegistered { act: *act, node: name(*node), value: value.to_text()? }
+            }
+            Event::UndoBegun { input, at } => Self::UndoBegun { input: *input, at: *at },
+            Event::UndoActivated { act, node, undo, lineage } => Self::UndoActivated {
+                act: *act,
+                node: name(*node),
+                undo: match undo {
+                    Undo::Fact(fact) => UndoForm::Fact(*fact),
+                    Undo::Registered(place) => UndoForm::Registered(*place),
+                },
+                lineage: *lineage,
+            },
+            Event::UndoEnded { input } => Self::UndoEnded { input: *input },
             Event::RunnableFailed { act, failure, attempts, at, decided } => Self::RunnableFailed {
                 act: *act,
                 failure: written(failure),
@@ -412,6 +484,7 @@ impl<'a> Form<'a> {
                 phase: match phase {
                     PhaseForm::Match => Phase::Match,
                     PhaseForm::Work => Phase::Work,
+                    PhaseForm::Undo => Phase::Undo,
                 },
             },
             Self::ActivationConsumed { act } => Event::ActivationConsumed { act },
@@ -446,6 +519,25 @@ impl<'a> Form<'a> {
                 recovered: recovered.map(|failed| failed.read().map(Box::new)).transpose()?,
             },
             Self::RunnableReleased { act } => Event::RunnableReleased { act },
+            Self::RunnableHeld { act, why, on, until, at } => {
+                Event::RunnableHeld { act, why, on: on.map(Cow::into_owned), until, at }
+            }
+            Self::RunnableReopened { act, at } => Event::RunnableReopened { act, at },
+            Self::CommandRefused { command, why } => Event::CommandRefused { command, why: why.into_owned() },
+            Self::UndoRegistered { act, node, value } => {
+                Event::UndoRegistered { act, node: found(node)?, value: Value::stored(value) }
+            }
+            Self::UndoBegun { input, at } => Event::UndoBegun { input, at },
+            Self::UndoActivated { act, node, undo, lineage } => Event::UndoActivated {
+                act,
+                node: found(node)?,
+                undo: match undo {
+                    UndoForm::Fact(fact) => Undo::Fact(fact),
+                    UndoForm::Registered(place) => Undo::Registered(place),
+                },
+                lineage,
+            },
+            Self::UndoEnded { input } => Event::UndoEnded { input },
             Self::RunnableFailed { act, failure, attempts, at, decided } => Event::RunnableFailed {
                 act,
                 failure: Box::new(failed(&failure)?),

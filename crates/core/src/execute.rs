@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::event::{ActIx, FailedAttempt, Phase};
 use crate::fact::{FactId, NodeId, RunId, RunnableId, Value};
-use crate::policy::{Failure, NodeInfo, Overrides, Resolved};
+use crate::policy::{Compensation, Failure, Kind, NodeInfo, Overrides, Resolved};
 use crate::prepare::verdict;
 use crate::time::Timestamp;
 use crate::work::{Cancellation, Context, ContextParts, RunContext, Running, Signals, Work, panicked};
@@ -27,6 +27,7 @@ pub struct Runnable {
     pub(crate) phase: Phase,
     pub(crate) fact: FactId,
     pub(crate) attempt: u32,
+    pub(crate) round: u32,
     pub(crate) started_at: Option<Timestamp>,
     pub(crate) accepted_at: Option<Timestamp>,
     pub(crate) input: Input,
@@ -45,6 +46,7 @@ pub(crate) struct Special {
     instead: Option<Work>,
     cancellation: Option<Cancellation>,
     signals: Option<Arc<dyn Signals>>,
+    key: Option<Arc<str>>,
 }
 
 /// A piece of work as a record: enough to find it again in a run that was replayed elsewhere.
@@ -86,6 +88,8 @@ pub struct Executed {
     pub(crate) last: Option<Box<FailedAttempt>>,
     /// When it was over, where somebody knows the time.
     pub(crate) at: Option<Timestamp>,
+    /// Whether what its input caused is to be undone.
+    pub(crate) undoes: bool,
 }
 
 /// The right to end a piece of work that was handed out, apart from the work itself.
@@ -94,6 +98,7 @@ pub struct Ticket {
     pub(crate) run: RunId,
     pub(crate) act: ActIx,
     pub(crate) attempts: u32,
+    pub(crate) round: u32,
 }
 
 impl Ticket {
@@ -103,11 +108,29 @@ impl Ticket {
         self.act == other.act && self.run == other.run
     }
 
+    /// Returns its number: no other piece of work of its run has it.
+    #[must_use]
+    pub const fn number(&self) -> u32 {
+        self.act
+    }
+
+    /// Returns the attempt, counted from zero.
+    #[must_use]
+    pub const fn attempt(&self) -> u32 {
+        self.attempts.saturating_sub(1)
+    }
+
+    /// Returns how often the work was given all its attempts again.
+    #[must_use]
+    pub const fn round(&self) -> u32 {
+        self.round
+    }
+
     /// Ends the piece of work with a given outcome.
     #[must_use]
     pub fn executed(self, outcome: Outcome) -> Executed {
-        let Self { run, act, attempts } = self;
-        Executed { run, act, outcome, attempts, failed: Vec::new(), last: None, at: None }
+        let Self { run, act, attempts, round: _ } = self;
+        Executed { run, act, outcome, attempts, failed: Vec::new(), last: None, at: None, undoes: false }
     }
 }
 
@@ -156,6 +179,12 @@ impl Executed {
         Self { last: Some(Box::new(last)), ..self }
     }
 
+    /// Says that what its input caused is to be undone.
+    #[must_use]
+    pub fn and_undo(self) -> Self {
+        Self { undoes: true, ..self }
+    }
+
     /// Adds the attempts that failed before, in order.
     #[must_use]
     pub fn after_attempts(self, failed: Vec<FailedAttempt>) -> Self {
@@ -169,6 +198,12 @@ impl Runnable {
     #[must_use]
     pub fn id(&self) -> RunnableId {
         runnable_id(&self.run, self.graph.node(self.node).id, self.fact, self.phase)
+    }
+
+    /// Returns what pieces of work of its node share that have this key, in all runs.
+    #[must_use]
+    pub fn shared_id(&self, key: &str) -> RunnableId {
+        RunnableId::hashed(&[b"key\0", &self.graph.node(self.node).id.to_bytes(), key.as_bytes()])
     }
 
     /// Returns it as a record.
@@ -260,6 +295,13 @@ impl Runnable {
         self
     }
 
+    /// Says what makes it the same as other work.
+    #[must_use]
+    pub fn with_key(mut self, key: Arc<str>) -> Self {
+        self.special.get_or_insert_default().key = Some(key);
+        self
+    }
+
     /// Says who listens to it.
     #[must_use]
     pub fn with_signals(mut self, signals: Arc<dyn Signals>) -> Self {
@@ -292,7 +334,7 @@ impl Runnable {
     /// Returns what ends it if it does not come back.
     #[must_use]
     pub fn ticket(&self) -> Ticket {
-        Ticket { run: self.run.clone(), act: self.act, attempts: self.attempt + 1 }
+        Ticket { run: self.run.clone(), act: self.act, attempts: self.attempt + 1, round: self.round }
     }
 
     /// Runs it to its end, waiting for it if it is async. A panic is a failure.
@@ -320,7 +362,7 @@ impl Runnable {
     #[must_use]
     pub fn executed(self, outcome: Outcome) -> Executed {
         let attempts = self.attempt + 1;
-        Executed { run: self.run, act: self.act, outcome, attempts, failed: Vec::new(), last: None, at: None }
+        Ticket { run: self.run, act: self.act, attempts, round: self.round }.executed(outcome)
     }
 
     fn instead(&self) -> Option<&Work> {
@@ -336,6 +378,18 @@ impl Runnable {
                 Running::Done(result) => Started::Over(completed(result)),
                 Running::Later(later) => Started::Later(later),
             };
+        }
+        if let (Phase::Undo, Input::Value(value)) = (self.phase, &self.input)
+            && self.node().kind != Kind::Compensation
+        {
+            // Rules that changed meanwhile may know no function any more; the work itself would not undo it.
+            let Some(Compensation::Function(undo)) = &self.policy().compensation else {
+                let failure =
+                    Failure::new("nothing is known any more that undoes it").code("no_compensation");
+                return Started::Over(Outcome::Failed(failure.non_retryable()));
+            };
+            let undo = || undo.call()(&self.node(), value).map(Value::new);
+            return Started::Over(caught(undo));
         }
         if let (Phase::Match, Input::Value(value)) = (self.phase, &self.input) {
             let check = match &self.graph.node(self.node).op {
@@ -393,12 +447,14 @@ impl Runnable {
             node: node.name.clone(),
             runnable: self.id(),
             attempt: self.attempt,
+            round: self.round,
             meta: self.meta.clone(),
             defaults: node.extras.defaults(),
             ..ContextParts::of(&self.run, &self.context)
         };
         if let Some(special) = &self.special {
             parts.overrides.clone_from(&special.overrides);
+            parts.key.clone_from(&special.key);
             if let Some(cancellation) = &special.cancellation {
                 parts.cancellation = cancellation.clone();
             }
@@ -458,9 +514,14 @@ impl Asked {
 }
 
 impl Runnable {
-    /// Tells whether this is what hooks are about: the work of a rule, not the look at its condition.
+    /// Tells whether this is what hooks are about: the work of a rule, not the look at its condition; what a
+    /// component does, not how it is undone.
     fn has_hooks(&self) -> bool {
-        self.phase == Phase::Work || matches!(self.graph.node(self.node).op, Op::Condition(_))
+        match self.phase {
+            Phase::Match => matches!(self.graph.node(self.node).op, Op::Condition(_)),
+            Phase::Work => true,
+            Phase::Undo => self.node().kind == Kind::Compensation,
+        }
     }
 
     fn before_hooks(&self) -> Option<Failure> {
@@ -516,6 +577,7 @@ pub(crate) fn runnable_id(run: &RunId, node: NodeId, fact: FactId, phase: Phase)
     let phase: &[u8] = match phase {
         Phase::Match => b"match",
         Phase::Work => b"work",
+        Phase::Undo => b"undo",
     };
     RunnableId::hashed(&[run.as_str().as_bytes(), b"\0", &node.to_bytes(), &fact.to_bytes(), phase])
 }

@@ -28,6 +28,10 @@ mod execute;
 
 mod apply;
 
+mod undo;
+
+mod reopen;
+
 mod compose;
 
 pub mod event;
@@ -43,7 +47,9 @@ pub use compose::ComposeError;
 pub use event_json::EventError;
 pub use execute::{Executed, Outcome, Runnable, RunnableRef, Ticket};
 pub use plan::SignalError;
+pub use prepare::{Prepared, Wait};
 pub use query::{Fact, Failed};
+pub use reopen::ReopenError;
 pub use replay::{Change, ReplayError, Signature};
 
 pub mod decide;

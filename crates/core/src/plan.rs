@@ -147,8 +147,29 @@ impl Run {
     }
 
     pub(crate) fn activate(&mut self, node: NodeIx, fact: FactIx, lineage: LineageIx, phase: Phase) {
+        if self.is_undone(lineage) {
+            self.settle_work(node, lineage, Absence::UpstreamFailed);
+            return;
+        }
         let act: ActIx = index(self.acts.len());
         self.emit(Event::RunnableActivated { act, node, fact, lineage, phase });
+    }
+
+    /// Says that nothing will come of work that was to be done, or failed.
+    pub(crate) fn settle_work(&mut self, node: NodeIx, lineage: LineageIx, why: Absence) {
+        let graph = std::sync::Arc::clone(&self.graph);
+        let Op::FanOut { fan_ins, .. } = &graph.node(node).op else {
+            return self.settle(node, lineage, why);
+        };
+        // A list that is not taken apart has no items, and nobody shall wait for them.
+        self.emit(Event::NodeSettled { node, lineage, why });
+        self.emit(Event::FannedOut { node, lineage, fact: None, count: 0 });
+        for fan_in in fan_ins {
+            if self.sees(*fan_in, lineage) {
+                self.settle(*fan_in, lineage, why.downstream());
+            }
+        }
+        self.advance_states_inside(node);
     }
 
     /// Says that nothing will come from a node in a lineage, to everything that has to know.
@@ -194,7 +215,7 @@ impl Run {
             Op::Join => {
                 self.emit(Event::JoinFactReceived { node, slot: edge.slot, lineage, part: Err(why) });
                 let row = self.joins.get(&(node, lineage)).filter(|row| row.left == 0);
-                told.extend(row.map(|row| (node, lineage, why.graver(row.missed))));
+                told.extend(row.map(|row| (node, lineage, why.graver(row.missed()))));
             }
             Op::FanIn { fan_out: Some(_), .. } => {
                 self.emit(Event::FanInReceived { node, lineage, item: Err(why) });
@@ -213,8 +234,8 @@ impl Run {
         if row.left > 0 {
             return;
         }
-        match (row.missed, row.parts.first()) {
-            (None, Some(Some(first))) => self.activate(node, *first, lineage, Phase::Work),
+        match (row.missed(), row.parts.first()) {
+            (None, Some(Some(Ok(first)))) => self.activate(node, *first, lineage, Phase::Work),
             (missed, _) => self.settle(node, lineage, missed.unwrap_or(Absence::Unsatisfied)),
         }
     }
@@ -231,7 +252,7 @@ impl Run {
             return;
         }
         let (fact, failed) = (row.fact, row.failed);
-        if failed {
+        if failed > 0 {
             self.settle(node, list, Absence::UpstreamFailed);
         } else {
             self.activate(node, fact, list, Phase::Work);
@@ -242,8 +263,17 @@ impl Run {
     pub(crate) fn advance_state(&mut self, node: NodeIx) {
         loop {
             let Some(row) = self.states.get(&node) else { return };
-            if row.busy {
+            if row.turn.is_some() {
                 return;
+            }
+            // Who missed their turn has it now, in order.
+            let late = row.late.iter().find_map(|lineage| Some((*lineage, (*row.waiting.get(lineage)?)?)));
+            if let Some((lineage, fact)) = late {
+                if !self.is_undone(lineage) {
+                    return self.activate(node, fact, lineage, Phase::Work);
+                }
+                self.pass_turn(node, lineage);
+                continue;
             }
             let from = self.next_input.get(&node).copied().unwrap_or_else(|| self.since_of(node));
             let (turn, looked_at) = self.next_turn(node, row.last, from);
@@ -254,10 +284,19 @@ impl Run {
                 return;
             };
             match waiting {
-                Some(fact) => return self.activate(node, fact, lineage, Phase::Work),
+                Some(fact) if !self.is_undone(lineage) => {
+                    return self.activate(node, fact, lineage, Phase::Work);
+                }
+                Some(_) => self.pass_turn(node, lineage),
                 None => self.emit(Event::StateAdvanced { node, lineage }),
             }
         }
+    }
+
+    /// Lets a turn pass of what is undone. States further on wait for it, too, and shall not.
+    fn pass_turn(&mut self, node: NodeIx, lineage: LineageIx) {
+        self.emit(Event::StateAdvanced { node, lineage });
+        self.settle(node, lineage, Absence::UpstreamFailed);
     }
 
     pub(crate) fn advance_states_inside(&mut self, fan_out: NodeIx) {

@@ -5,14 +5,42 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use crate::apply::Told;
-use crate::event::{Absence, ActIx, Event, FactIx, Phase};
+use crate::event::{Absence, ActIx, Event, FactIx, Hold, Phase};
 use crate::execute::{Input, Runnable, RunnableRef, Ticket};
 use crate::fact::{RunnableId, Value};
-use crate::policy::Failure;
-use crate::run::{ActRow, Run, Status, Tries};
+use crate::policy::{Failure, Resolved};
+use crate::run::{ActRow, JoinRow, Run, Status};
 use crate::time::Timestamp;
 use crate::work::{Context, ContextParts, Running, Work};
 use crate::workflow::{Check, Meta, NodeIx, Op};
+
+/// What was handed out, and what waits instead.
+#[derive(Debug, Default)]
+pub struct Prepared {
+    /// What was handed out.
+    pub runnables: Vec<Runnable>,
+    /// What waits until its time, or until somebody found out whether it may begin.
+    pub held: Vec<Wait>,
+}
+
+/// A piece of work that waits for a time or for somebody.
+#[derive(Clone, Debug)]
+pub struct Wait {
+    /// Which.
+    pub ticket: Ticket,
+    /// What for; `None` for its next attempt.
+    pub why: Option<Hold>,
+    /// Until when; `None` if somebody else says so.
+    pub until: Option<Timestamp>,
+    /// Since when it could have begun, had there been room for it, or somebody outside has it.
+    pub wanted_at: Option<Timestamp>,
+    /// When its first attempt began.
+    pub started_at: Option<Timestamp>,
+    /// When the input that caused it was accepted.
+    pub accepted_at: Option<Timestamp>,
+    /// What it runs under.
+    pub policy: Arc<Resolved>,
+}
 
 impl Run {
     /// Hands out everything that can run now, each piece once.
@@ -25,6 +53,109 @@ impl Run {
     /// Hands out everything that can run now, for somebody who knows the time and keeps it with the events.
     pub fn prepare_at(&mut self, now: Timestamp) -> Vec<Runnable> {
         self.hand_out(Some(now))
+    }
+
+    /// Hands out everything that can run now and whose policy lets it begin as it is. The rest waits until somebody
+    /// found out whether it may begin, or until its time, and is handed out by [`Run::prepare_retry`].
+    pub fn prepare_admitted(&mut self, now: Timestamp, at: Option<Timestamp>) -> Prepared {
+        self.prepare_admitted_by(now, at, |_| false)
+    }
+
+    /// Does the same for somebody who may know at once that work may begin: what is let in so is handed out, in the
+    /// order in which it was asked for.
+    pub fn prepare_admitted_by(
+        &mut self,
+        now: Timestamp,
+        at: Option<Timestamp>,
+        mut lets_in: impl FnMut(&Arc<Resolved>) -> bool,
+    ) -> Prepared {
+        self.events.clear();
+        self.look_at_conditions();
+        let mut prepared = Prepared { runnables: Vec::with_capacity(self.ready.len()), held: Vec::new() };
+        while let Some(act) = self.ready.front().copied() {
+            let node = self.acts[act as usize].node;
+            if self.assigned.is_gated(node) {
+                let policy = self.assigned.policy(node);
+                let is_plain = policy.delay.is_none() && policy.scheduled_at.is_none();
+                if !(is_plain && lets_in(policy)) {
+                    prepared.held.push(self.hold_back(act, now));
+                    continue;
+                }
+            }
+            let attempt = self.tries.get(&act).map_or(0, |tries| tries.attempt);
+            self.emit(Event::RunnableDispatched { act, attempt, at });
+            prepared.runnables.push(self.runnable(act));
+        }
+        prepared
+    }
+
+    /// Lets work wait that its policy does not let begin as it is.
+    fn hold_back(&mut self, act: ActIx, now: Timestamp) -> Wait {
+        let policy = self.assigned.policy(self.acts[act as usize].node);
+        let has_begun = self.tries.get(&act).is_some_and(|tries| tries.started_at.is_some());
+        let later = if has_begun { None } else { policy.begins_later(now) };
+        let (why, until) = later.unwrap_or((Hold::Admission, now));
+        self.emit(Event::RunnableHeld { act, why, on: None, until: Some(until), at: Some(now) });
+        self.wait_of(act)
+    }
+
+    /// Lets a piece of work wait that is out or waits already. One that is over or not begun changes nothing.
+    pub fn hold(
+        &mut self,
+        ticket: &Ticket,
+        why: Hold,
+        on: Option<String>,
+        until: Option<Timestamp>,
+        now: Timestamp,
+    ) -> &[Event] {
+        self.events.clear();
+        let status = self.acts.get(ticket.act as usize).map(|row| row.status);
+        let can_wait = matches!(status, Some(Status::Dispatched | Status::Delayed));
+        if can_wait && ticket.run == self.id {
+            self.emit(Event::RunnableHeld { act: ticket.act, why, on, until, at: Some(now) });
+        }
+        &self.events
+    }
+
+    fn wait_of(&self, act: ActIx) -> Wait {
+        let tries = self.tries.get(&act).copied().unwrap_or_default();
+        let row = self.acts[act as usize];
+        Wait {
+            ticket: self.ticket(act),
+            why: tries.held,
+            until: tries.due,
+            wanted_at: tries.wanted_at,
+            started_at: tries.started_at,
+            accepted_at: self.accepted.get(&self.lineages[row.lineage as usize].input).copied(),
+            policy: Arc::clone(self.assigned.policy(row.node)),
+        }
+    }
+
+    /// Keeps in the log that something that somebody asked of the run was not done.
+    pub fn refuse_command(&mut self, command: i64, why: String) -> &[Event] {
+        self.events.clear();
+        self.emit(Event::CommandRefused { command, why });
+        &self.events
+    }
+
+    /// Returns everything that waits for a time or for somebody, in the order in which it was woken.
+    #[must_use]
+    pub fn waits(&self) -> Vec<Wait> {
+        let waits = |act: &ActIx| self.acts[*act as usize].status == Status::Delayed;
+        self.tries.keys().copied().filter(waits).map(|act| self.wait_of(act)).collect()
+    }
+
+    /// Returns a piece of work that waits, as it is now; `None` if it does not.
+    #[must_use]
+    pub fn wait(&self, ticket: &Ticket) -> Option<Wait> {
+        let row = self.acts.get(ticket.act as usize)?;
+        (row.status == Status::Delayed && ticket.run == self.id).then(|| self.wait_of(ticket.act))
+    }
+
+    /// Returns a piece of work that waits, to be looked at: it is not handed out.
+    #[must_use]
+    pub fn waiting_runnable(&self, ticket: &Ticket) -> Option<Runnable> {
+        self.wait(ticket).map(|wait| self.runnable(wait.ticket.act))
     }
 
     fn hand_out(&mut self, at: Option<Timestamp>) -> Vec<Runnable> {
@@ -89,13 +220,21 @@ impl Run {
     }
 
     /// Hands everything out again that is out, as after a crash of whoever had it: the same attempts, which
-    /// count as dispatched once more.
-    pub fn prepare_lost(&mut self, now: Timestamp) -> Vec<Runnable> {
+    /// count as dispatched once more. What needs to be let in waits for that again.
+    pub fn prepare_lost(&mut self, now: Timestamp) -> Prepared {
         self.events.clear();
         let acts = (0..).zip(&self.acts);
         let out: Vec<ActIx> =
             acts.filter(|(_, row)| row.status == Status::Dispatched).map(|(act, _)| act).collect();
-        out.into_iter().map(|act| self.dispatch_again(act, now)).collect()
+        let mut prepared = Prepared::default();
+        for act in out {
+            if self.assigned.is_gated(self.acts[act as usize].node) {
+                prepared.held.push(self.hold_back(act, now));
+            } else {
+                prepared.runnables.push(self.dispatch_again(act, now));
+            }
+        }
+        prepared
     }
 
     /// Offers everything again that is out, as when somebody gives it another chance: nothing of it counts as lost.
@@ -124,14 +263,6 @@ impl Run {
         self.runnable(act)
     }
 
-    /// Returns what waits for its next attempt, with the instants at which those are due.
-    #[must_use]
-    pub fn retries(&self) -> Vec<(Ticket, Timestamp)> {
-        let due = |(act, tries): (&ActIx, &Tries)| Some((self.ticket(*act), tries.due?));
-        let waits = |(act, _): &(&ActIx, &Tries)| self.acts[**act as usize].status == Status::Delayed;
-        self.tries.iter().filter(waits).filter_map(due).collect()
-    }
-
     /// Returns how often the attempt of a piece of work was handed out: more than once if it got lost.
     #[must_use]
     pub fn dispatches(&self, ticket: &Ticket) -> u32 {
@@ -146,15 +277,21 @@ impl Run {
         open.into_iter().find(|act| self.runnable_id(*act) == id).map(|act| self.ticket(act))
     }
 
-    fn ticket(&self, act: ActIx) -> Ticket {
-        let attempts = self.tries.get(&act).map_or(0, |tries| tries.attempt) + 1;
-        Ticket { run: self.id.clone(), act, attempts }
+    /// Returns how often an activation was given all its attempts again.
+    fn round_of(&self, act: ActIx) -> u32 {
+        if self.rounds.is_empty() { 0 } else { self.rounds.get(&act).copied().unwrap_or(0) }
     }
 
-    /// Offers a piece of work again whose ticket somebody has. One that is over changes nothing.
+    pub(crate) fn ticket(&self, act: ActIx) -> Ticket {
+        let attempts = self.tries.get(&act).map_or(0, |tries| tries.attempt) + 1;
+        Ticket { run: self.id.clone(), act, attempts, round: self.round_of(act) }
+    }
+
+    /// Offers a piece of work again whose ticket somebody has, or that waits. One that is over changes nothing.
     pub fn give_back(&mut self, ticket: &Ticket) -> &[Event] {
         self.events.clear();
-        let is_out = self.acts.get(ticket.act as usize).is_some_and(|row| row.status == Status::Dispatched);
+        let status = self.acts.get(ticket.act as usize).map(|row| row.status);
+        let is_out = matches!(status, Some(Status::Dispatched | Status::Delayed));
         if is_out && ticket.run == self.id {
             self.emit(Event::RunnableReleased { act: ticket.act });
         }
@@ -236,9 +373,10 @@ impl Run {
         let row = self.acts[act as usize];
         let value = |fact: FactIx| self.facts[fact as usize].value.clone();
         let input = match &self.graph.node(row.node).op {
+            _ if row.phase == Phase::Undo => Input::Value(self.undone_value(act, row.fact)),
             Op::Join => {
-                let parts = self.joins.get(&(row.node, row.lineage)).map_or(&[][..], |join| &join.parts);
-                Input::Values(parts.iter().flatten().map(|fact| value(*fact)).collect())
+                let join = self.joins.get(&(row.node, row.lineage));
+                Input::Values(join.into_iter().flat_map(JoinRow::came).map(value).collect())
             }
             Op::FanIn { fan_out: Some(_), .. } => {
                 let items = self.folds.get(&(row.node, row.lineage)).map_or(&[][..], |fold| &fold.items);
@@ -263,6 +401,7 @@ impl Run {
             phase: row.phase,
             fact: self.facts[row.fact as usize].id,
             attempt: tries.attempt,
+            round: self.round_of(act),
             started_at: tries.started_at,
             accepted_at: self.accepted.get(&self.lineages[row.lineage as usize].input).copied(),
             input,

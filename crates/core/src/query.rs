@@ -6,7 +6,8 @@ use crate::decide::ReasonCode;
 use crate::event::{Absence, FactIx, LineageIx};
 use crate::fact::{FactId, Payload, Value, ValueError};
 use crate::policy::Failure;
-use crate::run::{FactRow, Run, Status};
+use crate::run::{FactRow, JoinRow, Run, Status};
+use crate::time::Timestamp;
 use crate::workflow::{NodeIx, Op};
 
 /// A fact as people look at it.
@@ -138,8 +139,13 @@ impl Run {
     /// Tells whether all that is left waits for its next attempt.
     #[must_use]
     pub fn only_waits(&self) -> bool {
-        let waiting = self.tries.keys().filter(|act| self.acts[**act as usize].status == Status::Delayed);
-        self.open > 0 && waiting.count() == self.open
+        self.open > 0 && self.delayed == self.open
+    }
+
+    /// Returns when the first of what waits for a time is due.
+    #[must_use]
+    pub fn next_due(&self) -> Option<Timestamp> {
+        self.dues.first().map(|(due, _)| *due)
     }
 
     /// Returns everything that a component produced.
@@ -205,17 +211,10 @@ impl Run {
     /// Returns the facts that a join or a reduce was given for what it produced.
     fn parts_of(&self, row: &FactRow) -> impl Iterator<Item = FactIx> {
         let place = row.node.map(|node| (node, row.lineage));
-        let parts = place.and_then(|place| match self.graph.node(place.0).op {
-            Op::Join => self.joins.get(&place).map(|join| &join.parts),
-            Op::FanIn { fan_out: Some(_), .. } => self.folds.get(&place).map(|fold| &fold.items),
-            Op::Step(_)
-            | Op::Condition(_)
-            | Op::Rule { .. }
-            | Op::FanOut { .. }
-            | Op::FanIn { fan_out: None, .. }
-            | Op::State(_) => None,
-        });
-        parts.into_iter().flatten().copied().flatten()
+        let join = place.and_then(|place| self.joins.get(&place));
+        let fold = place.and_then(|place| self.folds.get(&place));
+        let items = fold.into_iter().flat_map(|fold| fold.items.iter().copied().flatten());
+        join.into_iter().flat_map(JoinRow::came).chain(items)
     }
 
     /// Returns the way from an input to a fact, the input first.
@@ -282,7 +281,7 @@ impl Run {
     }
 
     /// Compares two lineages of one node by input and place in the maps around it; they are equally deep.
-    fn order_of(&self, mut one: LineageIx, mut other: LineageIx) -> Ordering {
+    pub(crate) fn order_of(&self, mut one: LineageIx, mut other: LineageIx) -> Ordering {
         let mut order = Ordering::Equal;
         while one != other {
             let (row, other_row) = (&self.lineages[one as usize], &self.lineages[other as usize]);

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 use crate::compose::NOT_YET;
-use crate::event::Event;
+use crate::event::{Event, Undo};
 use crate::event_json::EventError;
 use crate::fact::{NodeId, RunId};
 use crate::run::{Run, Status};
@@ -118,8 +118,34 @@ impl Run {
                 *since as usize == self.inputs.len() && !nodes.is_empty() && nodes.iter().all(is_new)
             }
             Event::RunnableDispatched { act, .. } => status(act).is_some_and(|status| status != Status::Over),
-            Event::RunnableReleased { act } => status(act) == Some(Status::Dispatched),
+            Event::RunnableReleased { act } => {
+                matches!(status(act), Some(Status::Dispatched | Status::Delayed))
+            }
+            Event::RunnableReopened { act, .. } => {
+                let is_undone = |ix: &u32| self.is_undone(self.acts[*ix as usize].lineage);
+                self.can_reopen(*act) && (status(act) != Some(Status::Over) || !is_undone(act))
+            }
+            Event::UndoRegistered { act, node: by, .. } => {
+                status(act).is_some_and(|status| status != Status::Over) && node(by)
+            }
+            Event::UndoBegun { input, .. } => {
+                (*input as usize) < self.inputs.len() && !self.undoing.contains_key(input)
+            }
+            Event::UndoActivated { act, node: by, undo, lineage: of } => {
+                let done_in = match undo {
+                    Undo::Fact(ix) => self.facts.get(*ix as usize).map(|row| row.lineage),
+                    Undo::Registered(place) => {
+                        let row = self.registered.get(*place as usize);
+                        row.map(|row| self.acts[row.act as usize].lineage)
+                    }
+                };
+                let undoes = lineage(of) && self.can_go_on_undoing(self.lineages[*of as usize].input);
+                *act as usize == self.acts.len() && node(by) && done_in == Some(*of) && undoes
+            }
+            Event::CommandRefused { .. } => true,
+            Event::UndoEnded { input } => self.can_go_on_undoing(*input),
             Event::ActivationConsumed { act }
+            | Event::RunnableHeld { act, .. }
             | Event::AttemptFailed { act, .. }
             | Event::RunnableCompleted { act, .. }
             | Event::RunnableFailed { act, .. }

@@ -1,11 +1,12 @@
 //! A run: the facts of a workflow and what is pending. It changes by events alone: `Run::absorb` is the only
 //! place that changes anything.
 
+use std::cmp::Ordering;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 
 use crate::decide::ReasonCode;
-use crate::event::{Absence, ActIx, Event, FactIx, LineageIx, Phase};
+use crate::event::{Absence, ActIx, Arrival, Event, FactIx, Hold, LineageIx, Phase, Undo};
 use crate::execute::runnable_id;
 use crate::fact::{FactId, RunId, RunnableId, Value};
 use crate::policy::{Failure, NodeInfo, Overlay, Resolved, Rules};
@@ -47,6 +48,8 @@ pub struct Run {
     pub(crate) lineages: Vec<LineageRow>,
     /// The lineage of each input.
     pub(crate) inputs: Vec<LineageIx>,
+    /// What each input caused.
+    pub(crate) caused: Vec<CausedRow>,
     /// When inputs were accepted, and under which key: those of which somebody said so.
     pub(crate) accepted: BTreeMap<u32, Timestamp>,
     pub(crate) keys: BTreeMap<String, u32>,
@@ -61,12 +64,26 @@ pub struct Run {
     pub(crate) ready: VecDeque<ActIx>,
     /// Activations that are not over.
     pub(crate) open: usize,
+    /// Those of them that wait for a time or for somebody.
+    pub(crate) delayed: usize,
+    /// When those are due that wait for a time.
+    pub(crate) dues: BTreeSet<(Timestamp, ActIx)>,
     pub(crate) joins: BTreeMap<(NodeIx, LineageIx), JoinRow>,
     pub(crate) folds: BTreeMap<(NodeIx, LineageIx), FoldRow>,
     pub(crate) fans: BTreeMap<(NodeIx, LineageIx), FanRow>,
     pub(crate) states: BTreeMap<NodeIx, StateRow>,
     pub(crate) absent: BTreeMap<(NodeIx, LineageIx), Absence>,
     pub(crate) failures: BTreeMap<ActIx, FailureRow>,
+    /// What work said that would undo it, in order.
+    pub(crate) registered: Vec<RegisteredRow>,
+    /// Where that stands by the work and the component that undoes it: what is said later takes its place.
+    pub(crate) said: BTreeMap<(ActIx, NodeIx), u32>,
+    /// The inputs whose consequences are undone.
+    pub(crate) undoing: BTreeMap<u32, UndoRow>,
+    /// How often work was given all its attempts again.
+    pub(crate) rounds: BTreeMap<ActIx, u32>,
+    /// What is undone by activations that undo.
+    pub(crate) undos: BTreeMap<ActIx, Undo>,
     /// The facts of components that somebody reads.
     pub(crate) read: BTreeMap<NodeIx, Vec<FactIx>>,
     /// For each state, the first input that may still have a turn: what was found out once is not looked for
@@ -84,6 +101,21 @@ pub(crate) struct FactRow {
     pub(crate) parent: Option<FactIx>,
     pub(crate) lineage: LineageIx,
     pub(crate) depth: u32,
+    /// The fact before it that the same input caused.
+    pub(crate) before: Option<FactIx>,
+}
+
+/// What an input caused: each thing knows the one before it, so that undoing it looks at nothing else.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct CausedRow {
+    /// The last fact.
+    pub(crate) fact: Option<FactIx>,
+    /// The last activation.
+    pub(crate) act: Option<ActIx>,
+    /// The last of what work said that would undo it.
+    pub(crate) said: Option<u32>,
+    /// Activations that are not over.
+    pub(crate) open: u32,
 }
 
 /// An input, or the place of an item in a list of the parent's lineage.
@@ -101,6 +133,8 @@ pub(crate) struct ActRow {
     pub(crate) lineage: LineageIx,
     pub(crate) phase: Phase,
     pub(crate) status: Status,
+    /// The activation before it that the same input caused.
+    pub(crate) before: Option<ActIx>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -121,13 +155,29 @@ pub(crate) struct Tries {
     pub(crate) dispatches: u32,
     pub(crate) started_at: Option<Timestamp>,
     pub(crate) due: Option<Timestamp>,
+    /// What it waits for, if that is not its next attempt.
+    pub(crate) held: Option<Hold>,
+    /// When it could have begun, had there been room for it.
+    pub(crate) wanted_at: Option<Timestamp>,
 }
 
 #[derive(Clone, Debug)]
 pub(crate) struct JoinRow {
-    pub(crate) parts: Vec<Option<FactIx>>,
+    pub(crate) parts: Vec<Option<Arrival>>,
     pub(crate) left: u32,
-    pub(crate) missed: Option<Absence>,
+}
+
+impl JoinRow {
+    /// Returns why it has nothing, if something will not come.
+    pub(crate) fn missed(&self) -> Option<Absence> {
+        let missed = self.parts.iter().flatten().filter_map(|part| part.err());
+        missed.fold(None, |graver, why| Some(why.graver(graver)))
+    }
+
+    /// Returns the parts that came.
+    pub(crate) fn came(&self) -> impl Iterator<Item = FactIx> {
+        self.parts.iter().flatten().filter_map(|part| part.ok())
+    }
 }
 
 #[derive(Clone, Debug)]
@@ -136,7 +186,8 @@ pub(crate) struct FoldRow {
     pub(crate) fact: FactIx,
     pub(crate) items: Vec<Option<FactIx>>,
     pub(crate) left: u32,
-    pub(crate) failed: bool,
+    /// How many items failed.
+    pub(crate) failed: u32,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -153,8 +204,31 @@ pub(crate) struct StateRow {
     pub(crate) waiting: BTreeMap<LineageIx, Option<FactIx>>,
     /// The last lineage that had its turn.
     pub(crate) last: Option<LineageIx>,
-    /// Whether a turn is under way.
-    pub(crate) busy: bool,
+    /// Whose turn is under way.
+    pub(crate) turn: Option<LineageIx>,
+    /// Lineages that missed their turn and come when they can.
+    pub(crate) late: BTreeSet<LineageIx>,
+}
+
+/// What work said that would undo it.
+#[derive(Clone, Debug)]
+pub(crate) struct RegisteredRow {
+    pub(crate) act: ActIx,
+    pub(crate) node: NodeIx,
+    /// `None` if it said something else later.
+    pub(crate) value: Option<Value>,
+    /// How many facts there were.
+    pub(crate) after: FactIx,
+    /// What was said before it of what the same input caused.
+    pub(crate) before: Option<u32>,
+}
+
+/// How far an input is undone.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct UndoRow {
+    /// The last of what is left, by facts and by what was said; `None` before anything is undone.
+    pub(crate) left: Option<(Option<FactIx>, Option<u32>)>,
+    pub(crate) is_over: bool,
 }
 
 #[derive(Clone, Debug)]
@@ -179,6 +253,7 @@ impl Workflow {
             facts: Vec::new(),
             lineages: Vec::new(),
             inputs: Vec::new(),
+            caused: Vec::new(),
             accepted: BTreeMap::new(),
             keys: BTreeMap::new(),
             signals: BTreeSet::new(),
@@ -187,12 +262,19 @@ impl Workflow {
             matches: VecDeque::new(),
             ready: VecDeque::new(),
             open: 0,
+            delayed: 0,
+            dues: BTreeSet::new(),
             joins: BTreeMap::new(),
             folds: BTreeMap::new(),
             fans: BTreeMap::new(),
             states: BTreeMap::new(),
             absent: BTreeMap::new(),
             failures: BTreeMap::new(),
+            registered: Vec::new(),
+            said: BTreeMap::new(),
+            undoing: BTreeMap::new(),
+            rounds: BTreeMap::new(),
+            undos: BTreeMap::new(),
             read: BTreeMap::new(),
             next_input: BTreeMap::new(),
             events: Vec::new(),
@@ -298,34 +380,23 @@ impl Run {
             }
             Event::ComponentsAdded { nodes, since } => self.absorb_components(nodes, *since),
             Event::RunnableActivated { act, node, fact, lineage, phase } => {
-                let row = ActRow {
-                    node: *node,
-                    fact: *fact,
-                    lineage: *lineage,
-                    phase: *phase,
-                    status: Status::Pending,
-                };
-                self.acts.push(row);
-                self.open += 1;
-                self.queue_of(*node, *phase).push_back(*act);
+                self.absorb_activation(*act, *node, *fact, (*lineage, *phase));
                 if matches!(self.graph.node(*node).op, Op::State(_)) {
-                    self.states.entry(*node).or_default().busy = true;
+                    self.states.entry(*node).or_default().turn = Some(*lineage);
                 }
             }
             Event::ActivationConsumed { act } => self.close(*act),
-            Event::ConditionSatisfied { .. } | Event::JoinCompleted { .. } | Event::FanInCompleted { .. } => {
-            }
+            Event::ConditionSatisfied { .. }
+            | Event::JoinCompleted { .. }
+            | Event::FanInCompleted { .. }
+            | Event::CommandRefused { .. } => {}
             Event::JoinFactReceived { node, slot, lineage, part } => {
                 let parents = self.graph.node(*node).parents;
-                let row = self.joins.entry((*node, *lineage)).or_insert_with(|| JoinRow {
-                    parts: vec![None; parents as usize],
-                    left: parents,
-                    missed: None,
-                });
-                match part {
-                    Ok(fact) => row.parts[*slot as usize] = Some(*fact),
-                    Err(why) => row.missed = Some(why.graver(row.missed)),
-                }
+                let row = self
+                    .joins
+                    .entry((*node, *lineage))
+                    .or_insert_with(|| JoinRow { parts: vec![None; parents as usize], left: parents });
+                row.parts[*slot as usize] = Some(*part);
                 row.left = row.left.saturating_sub(1);
             }
             Event::FannedOut { node, lineage, fact, count } => {
@@ -337,19 +408,21 @@ impl Run {
                 if let Some(row) = self.folds.get_mut(&(*node, list)) {
                     match arrival {
                         Ok(fact) => row.items[item.index as usize] = Some(*fact),
-                        Err(why) => row.failed |= why.is_failure(),
+                        Err(why) => row.failed += u32::from(why.is_failure()),
                     }
                     row.left = row.left.saturating_sub(1);
                 }
             }
             Event::StateQueued { node, lineage, input } => {
-                self.states.entry(*node).or_default().waiting.insert(*lineage, input.ok());
+                self.absorb_queueing(*node, *lineage, input.ok());
             }
             Event::StateAdvanced { node, lineage } => {
                 let row = self.states.entry(*node).or_default();
                 row.waiting.remove(lineage);
-                row.last = Some(*lineage);
-                row.busy = false;
+                if !row.late.remove(lineage) {
+                    row.last = Some(*lineage);
+                }
+                row.turn = None;
             }
             Event::StateInitiated { node, fact } => self.states.entry(*node).or_default().fact = Some(*fact),
             Event::NodeSettled { node, lineage, why } => {
@@ -357,24 +430,45 @@ impl Run {
             }
             Event::RunnableDispatched { act, attempt, at } => self.absorb_dispatch(*act, *attempt, *at),
             Event::AttemptFailed { act, failed } => {
-                self.leave_queue(*act);
-                self.acts[*act as usize].status = Status::Delayed;
+                self.delay(*act, Some(failed.due()));
                 let tries = self.tries.entry(*act).or_default();
                 tries.attempt = failed.decided.decision.attempt_next;
                 tries.dispatches = 0;
                 tries.started_at.get_or_insert(failed.decided.situation.step_started_at);
-                tries.due = Some(failed.due());
+                tries.held = None;
+                tries.wanted_at = None;
             }
             Event::RunnableCompleted { .. } => {}
             Event::RunnableReleased { act } => {
+                self.leave_queue(*act);
                 let row = &mut self.acts[*act as usize];
                 row.status = Status::Pending;
                 // Rules that changed meanwhile may let a condition be looked at where it stands.
                 let (node, phase) = (row.node, row.phase);
                 self.queue_of(node, phase).push_back(*act);
-                // Whoever gives work back did not lose it.
+                // Whoever gives work back did not lose it, and it waits for nothing.
                 if let Some(tries) = self.tries.get_mut(act) {
                     tries.dispatches = 0;
+                    tries.held = None;
+                }
+            }
+            Event::RunnableHeld { act, why, until, at, .. } => self.absorb_hold(*act, *why, *until, *at),
+            Event::RunnableReopened { act, .. } => {
+                *self.rounds.entry(*act).or_default() += 1;
+                self.absorb_reopening(*act);
+            }
+            Event::UndoRegistered { act, node, value } => {
+                self.absorb_said(*act, *node, value);
+            }
+            Event::UndoBegun { input, .. } => {
+                self.undoing.insert(*input, UndoRow::default());
+            }
+            Event::UndoActivated { act, node, undo, lineage } => {
+                self.absorb_undo(*act, *node, *undo, *lineage);
+            }
+            Event::UndoEnded { input } => {
+                if let Some(row) = self.undoing.get_mut(input) {
+                    row.is_over = true;
                 }
             }
             Event::RunnableFailed { act, failure, attempts, decided, .. } => {
@@ -412,13 +506,15 @@ impl Run {
             _ => {
                 let sequence = index(self.inputs.len());
                 self.inputs.push(lineage);
+                self.caused.push(CausedRow::default());
                 self.lineages.push(LineageRow { parent: None, index: sequence, input: sequence });
-                FactId::hashed(&[b"input\0", self.id.as_str().as_bytes(), b"\0", &sequence.to_le_bytes()])
+                FactId::of_input(&self.id, sequence)
             }
         };
         let depth = parent.map_or(0, |parent| self.facts[parent as usize].depth + 1);
         let fact = self.next_fact();
-        self.facts.push(FactRow { id, value: value.clone(), node, parent, lineage, depth });
+        let before = self.caused_by_input_of(lineage).fact.replace(fact);
+        self.facts.push(FactRow { id, value: value.clone(), node, parent, lineage, depth, before });
         if let Some(node) = node
             && self.graph.node(node).is_read
         {
@@ -443,18 +539,62 @@ impl Run {
         if let Some(fact) = fact {
             for fan_in in fan_ins {
                 if self.sees(*fan_in, lineage) {
-                    let row = FoldRow { fact, items: vec![None; count as usize], left: count, failed: false };
+                    let row = FoldRow { fact, items: vec![None; count as usize], left: count, failed: 0 };
                     self.folds.insert((*fan_in, lineage), row);
                 }
             }
         }
     }
 
+    /// Adds an activation, which waits for somebody to take it.
+    pub(crate) fn absorb_activation(
+        &mut self,
+        act: ActIx,
+        node: NodeIx,
+        fact: FactIx,
+        (lineage, phase): (LineageIx, Phase),
+    ) {
+        let before = self.caused_by_input_of(lineage).act.replace(act);
+        self.acts.push(ActRow { node, fact, lineage, phase, status: Status::Pending, before });
+        self.count_open(act, true);
+        self.queue_of(node, phase).push_back(act);
+    }
+
+    /// Counts an activation that is open now, or is over.
+    pub(crate) fn count_open(&mut self, act: ActIx, is_open: bool) {
+        let caused = self.caused_by_input_of(self.acts[act as usize].lineage);
+        if is_open {
+            caused.open += 1;
+            self.open += 1;
+        } else {
+            caused.open -= 1;
+            self.open -= 1;
+        }
+    }
+
+    /// Returns what the input of a lineage caused.
+    pub(crate) fn caused_by_input_of(&mut self, lineage: LineageIx) -> &mut CausedRow {
+        &mut self.caused[self.lineages[lineage as usize].input as usize]
+    }
+
+    /// Lets a fact wait for its turn at a state. Whose turn is over has another one: it was awaited again.
+    fn absorb_queueing(&mut self, node: NodeIx, lineage: LineageIx, fact: Option<FactIx>) {
+        let had = self.states.get(&node).map_or([None; 2], |row| [row.last, row.turn]);
+        let is_late = had.iter().flatten().any(|had| self.order_of(lineage, *had) != Ordering::Greater);
+        let row = self.states.entry(node).or_default();
+        if is_late && fact.is_some() {
+            row.late.insert(lineage);
+        }
+        if !is_late || fact.is_some() {
+            row.waiting.insert(lineage, fact);
+        }
+    }
+
     /// Returns where an activation waits: conditions that are looked at where they stand, or work to hand out.
-    fn queue_of(&mut self, node: NodeIx, phase: Phase) -> &mut VecDeque<ActIx> {
+    pub(crate) fn queue_of(&mut self, node: NodeIx, phase: Phase) -> &mut VecDeque<ActIx> {
         match phase {
             Phase::Match if self.assigned.looks_inline(node) => &mut self.matches,
-            Phase::Match | Phase::Work => &mut self.ready,
+            Phase::Match | Phase::Work | Phase::Undo => &mut self.ready,
         }
     }
 
@@ -469,35 +609,71 @@ impl Run {
         }
     }
 
-    fn close(&mut self, act: ActIx) {
+    pub(crate) fn close(&mut self, act: ActIx) {
         if self.acts[act as usize].status == Status::Over {
             return;
         }
         self.leave_queue(act);
         self.acts[act as usize].status = Status::Over;
-        self.open -= 1;
+        self.count_open(act, false);
         if !self.tries.is_empty() {
             self.tries.remove(&act);
         }
     }
 
-    fn leave_queue(&mut self, act: ActIx) {
+    /// Takes an activation from where it waits.
+    pub(crate) fn leave_queue(&mut self, act: ActIx) {
         let row = self.acts[act as usize];
-        if row.status == Status::Pending {
-            remove_from(self.queue_of(row.node, row.phase), act);
+        match row.status {
+            Status::Pending => remove_from(self.queue_of(row.node, row.phase), act),
+            Status::Delayed => {
+                self.delayed -= 1;
+                if let Some(due) = self.tries.get_mut(&act).and_then(|tries| tries.due.take()) {
+                    self.dues.remove(&(due, act));
+                }
+            }
+            Status::Dispatched | Status::Over => {}
         }
+    }
+
+    /// Lets an activation wait for a time, or for somebody.
+    fn delay(&mut self, act: ActIx, due: Option<Timestamp>) {
+        self.leave_queue(act);
+        self.acts[act as usize].status = Status::Delayed;
+        self.delayed += 1;
+        self.tries.entry(act).or_default().due = due;
+        self.dues.extend(due.map(|due| (due, act)));
+    }
+
+    fn absorb_hold(&mut self, act: ActIx, why: Hold, until: Option<Timestamp>, at: Option<Timestamp>) {
+        self.delay(act, until);
+        let tries = self.tries.entry(act).or_default();
+        tries.held = Some(why);
+        // A delay is no queue, and what was wanted once is wanted since then.
+        tries.wanted_at = match why {
+            Hold::Delay | Hold::Schedule | Hold::Pause => None,
+            Hold::External
+            | Hold::Admission
+            | Hold::RateLimit
+            | Hold::ConcurrencyLimit
+            | Hold::CircuitBreaker
+            | Hold::Duplicate => tries.wanted_at.or(at),
+        };
     }
 
     fn absorb_dispatch(&mut self, act: ActIx, attempt: u32, at: Option<Timestamp>) {
         self.leave_queue(act);
         self.acts[act as usize].status = Status::Dispatched;
         // In memory nobody tells the time, and the first attempt leaves nothing to remember.
-        if at.is_some() || attempt > 0 {
+        let is_known =
+            at.is_some() || attempt > 0 || (!self.tries.is_empty() && self.tries.contains_key(&act));
+        if is_known {
             let tries = self.tries.entry(act).or_default();
             tries.dispatches = if tries.attempt == attempt { tries.dispatches + 1 } else { 1 };
             tries.attempt = attempt;
             tries.started_at = tries.started_at.or(at);
-            tries.due = None;
+            tries.held = None;
+            tries.wanted_at = None;
         }
     }
 }

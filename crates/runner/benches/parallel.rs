@@ -7,6 +7,7 @@
 
 use std::time::{Duration, Instant};
 
+use tidewheel_core::policy::{self, CircuitBreaker, Overlay, Policy, Priority, Rules};
 use tidewheel_core::workflow::{Workflow, step};
 use tidewheel_runner::{Options, SyncWork, react_until_satisfied};
 use tokio::runtime::{Builder, Runtime};
@@ -46,8 +47,18 @@ fn main() {
         let sync = workflow(shape, false);
         let asynchronous = workflow(shape, true);
         let inline = Options::new().sync_work(SyncWork::Inline);
+        // What work is let in by, beside the same work that is only driven: nobody ever waits.
+        let urgent = Policy::new().priority(Priority::High);
+        let limited = urgent.clone().concurrency_limit(1_000_000).circuit_breaker(CircuitBreaker::new("api"));
+        let under = |policy: Policy| {
+            let rules = Rules::new([(policy::default(), policy)]).unwrap();
+            inline.clone().policies(rules, Overlay::Merge)
+        };
+        let (urgent, limited) = (under(urgent), under(limited));
         report(shape, "serial loop of core", || serial(&sync));
         report(shape, "parallel, inline", || parallel(&runtime, &sync, inline.clone()));
+        report(shape, "inline, priority", || parallel(&runtime, &sync, urgent.clone()));
+        report(shape, "inline, priority and limits", || parallel(&runtime, &sync, limited.clone()));
         report(shape, "parallel, threads", || parallel(&runtime, &sync, Options::new()));
         report(shape, "parallel, threads, at most 2", || {
             parallel(&runtime, &sync, Options::new().max_concurrency(2))

@@ -1,17 +1,23 @@
 //! Makes it happen: drives runs on an async runtime, under policies. It decides nothing that core can decide.
 
+mod bounds;
 pub mod driver;
+mod ear;
 mod in_memory;
+mod limits;
 mod pool;
+pub mod process;
 pub mod react;
 pub mod runner;
+pub mod telemetry;
 mod timers;
 mod words;
 
 pub use driver::{DriveOptions, drive, execute_with_policies};
+pub use process::{Command, command};
 pub use react::{Options, SyncWork, react_until_satisfied, run_until_satisfied};
 pub use runner::{
-    Checkpoints, CommandError, Executor, Hooks, InputError, ResultError, RunEvent, RunHandle, Runner,
-    RunnerOptions, StartError, StartOptions,
+    AskError, Checkpoints, CommandError, Control, Executor, Hooks, InputError, ResultError, RunEvent,
+    RunHandle, Runner, RunnerOptions, Sent, StartError, StartOptions,
 };
 pub(crate) use words::words;

@@ -91,6 +91,7 @@ impl Timers {
             let Some((at, _)) = first else { return };
             if at > self.clock.now() {
                 tokio::select! {
+                    biased;
                     () = self.clock.sleep_until(at) => {}
                     () = self.earlier.notified() => {}
                 }

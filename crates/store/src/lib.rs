@@ -13,8 +13,10 @@ pub use batch::{Batch, BatchError};
 pub use clock::{Clock, RealClock, Sleep};
 pub use memory::Memory;
 pub use record::{
-    Command, CommandId, DeadLetter, DeadLetterId, Fence, Filter, Lease, NewCommand, NewDeadLetter, NewRun,
-    OwnerId, Page, RunRecord, Shared, Status, Stored, Version,
+    Command, CommandId, DeadLetter, DeadLetterId, Fence, Filter, Lease, Letter, NewCommand, NewDeadLetter,
+    NewRun, OwnerId, Page, PutShared, RunRecord, Shared, Status, Stored, Version,
 };
 pub use sqlite::Sqlite;
-pub use store::{Answer, Append, Claim, Claimed, Guard, Refused, Store, StoreError, Unavailable, Wanted};
+pub use store::{
+    Answer, Append, Claim, Claimed, Guard, Refused, Renewed, Store, StoreError, Unavailable, Wanted,
+};

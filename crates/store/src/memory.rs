@@ -13,10 +13,10 @@ use tokio::sync::Notify;
 use crate::clock::Clock;
 use crate::page::{page, place, rows_of_page};
 use crate::record::{
-    Command, CommandId, DeadLetter, DeadLetterId, Filter, Lease, NewCommand, NewDeadLetter, NewRun, OwnerId,
-    Page, RunRecord, Shared, Stored, Version,
+    Command, CommandId, DeadLetter, DeadLetterId, Filter, Lease, Letter, NewCommand, NewDeadLetter, NewRun,
+    OwnerId, Page, PutShared, RunRecord, Shared, Stored, Version,
 };
-use crate::store::{Answer, Append, Claim, Claimed, Guard, Refused, Store, StoreError, Wanted};
+use crate::store::{Answer, Append, Claim, Claimed, Guard, Refused, Renewed, Store, StoreError, Wanted};
 
 /// Keeps runs as long as the process lives.
 pub struct Memory {
@@ -61,7 +61,9 @@ struct State {
     due: BTreeMap<(String, u32), BTreeSet<(Timestamp, i64)>>,
     owners: BTreeMap<OwnerId, Owner>,
     commands: BTreeMap<CommandId, (i64, Command)>,
-    shared: BTreeMap<(String, String), Shared>,
+    shared: BTreeMap<String, BTreeMap<String, Shared>>,
+    /// The highest version that a shared state had when it was removed.
+    last_removed: u64,
     letters: BTreeMap<DeadLetterId, DeadLetter>,
     last_key: i64,
     last_owner: i64,
@@ -74,6 +76,8 @@ struct Run {
     definition: String,
     log: Vec<Stored>,
     commands: BTreeSet<CommandId>,
+    /// By the piece of work.
+    letters: BTreeMap<String, DeadLetterId>,
     checkpoint: Option<(Version, String)>,
 }
 
@@ -124,6 +128,22 @@ impl State {
                 self.commands.remove(&id);
             }
         }
+        for letter in append.letters {
+            let (work, new) = match letter {
+                Letter::Bury(new) => (new.work.clone(), Some(new)),
+                Letter::Raise { work } => (work, None),
+            };
+            if let Some(before) = run.letters.remove(&work) {
+                self.letters.remove(&before);
+            }
+            if let Some(NewDeadLetter { work, node, body }) = new {
+                self.last_letter += 1;
+                let id = DeadLetterId(self.last_letter);
+                run.letters.insert(work.clone(), id);
+                let run = append.run.clone();
+                self.letters.insert(id, DeadLetter { id, run, work, node, body, at: now });
+            }
+        }
         if append.release || run.record.owner.is_none() {
             self.reindex(key, was_waiting);
             self.free(key, now);
@@ -165,8 +185,8 @@ impl State {
             updated_at: begin.now,
         };
         let definition = new.definition;
-        let (log, commands) = (Vec::new(), BTreeSet::new());
-        self.runs.insert(key, Run { record, definition, log, commands, checkpoint: None });
+        let (log, commands, letters) = (Vec::new(), BTreeSet::new(), BTreeMap::new());
+        self.runs.insert(key, Run { record, definition, log, commands, letters, checkpoint: None });
         Ok((key, fence))
     }
 
@@ -313,7 +333,9 @@ impl State {
         for command in run.commands {
             self.commands.remove(&command);
         }
-        self.letters.retain(|_, letter| letter.run != *id);
+        for letter in run.letters.values() {
+            self.letters.remove(letter);
+        }
         Ok(true)
     }
 
@@ -333,6 +355,37 @@ impl State {
         let rows = newest.filter(|(_, run)| fits(&run.record)).take(wanted + 1).collect();
         let page = page(rows, wanted, |(key, _)| **key);
         Ok(Page { rows: page.rows.into_iter().map(|(_, run)| run.record.clone()).collect(), next: page.next })
+    }
+
+    fn put_shared(&mut self, puts: Vec<PutShared>) -> bool {
+        let last_removed = self.last_removed;
+        let mut before = Vec::new();
+        for PutShared { kind, name, expected, body } in puts {
+            let found = self.shared.get(&kind).and_then(|of_kind| of_kind.get(&name));
+            if found.map_or(0, |shared| shared.version) != expected {
+                for (kind, name, shared) in before.into_iter().rev() {
+                    self.set_shared(kind, name, shared);
+                }
+                self.last_removed = last_removed;
+                return false;
+            }
+            let begin = if expected == 0 { self.last_removed } else { expected };
+            if body.is_none() {
+                self.last_removed = self.last_removed.max(expected);
+            }
+            let shared = body.map(|body| Shared { version: begin + 1, body });
+            before.push((kind.clone(), name.clone(), self.set_shared(kind, name, shared)));
+        }
+        true
+    }
+
+    /// Sets or removes a shared state and returns what it was before.
+    fn set_shared(&mut self, kind: String, name: String, shared: Option<Shared>) -> Option<Shared> {
+        let of_kind = self.shared.entry(kind).or_default();
+        match shared {
+            Some(shared) => of_kind.insert(name, shared),
+            None => of_kind.remove(&name),
+        }
     }
 
     fn run(&self, id: &RunId) -> Option<&Run> {
@@ -403,11 +456,11 @@ impl Store for Memory {
         })
     }
 
-    fn renew(&self, owner: OwnerId, lease: Span) -> Answer<'_, Result<(), Refused>> {
+    fn renew(&self, owner: OwnerId, lease: Span) -> Answer<'_, Result<Renewed, Refused>> {
         self.answer(move |state, now| {
             if let Some(live) = state.owners.get_mut(&owner).filter(|owner| owner.expires_at > now) {
                 live.expires_at = now.saturating_add(lease);
-                return Ok(Ok(()));
+                return Ok(Ok(Renewed { is_alone: state.owners.len() == 1 }));
             }
             state.leave(owner, now);
             Ok(Err(Refused::LeaseOver))
@@ -418,6 +471,13 @@ impl Store for Memory {
         self.answer(move |state, now| {
             state.leave(owner, now);
             Ok(())
+        })
+    }
+
+    fn owners(&self) -> Answer<'_, Vec<OwnerId>> {
+        self.answer(move |state, now| {
+            let live = state.owners.iter().filter(|(_, owner)| owner.expires_at > now);
+            Ok(live.map(|(id, _)| *id).collect())
         })
     }
 
@@ -468,34 +528,22 @@ impl Store for Memory {
     }
 
     fn shared<'a>(&'a self, kind: &'a str, name: &'a str) -> Answer<'a, Option<Shared>> {
-        self.answer(move |state, _| Ok(state.shared.get(&(kind.to_owned(), name.to_owned())).cloned()))
+        self.answer(move |state, _| Ok(state.shared.get(kind).and_then(|of_kind| of_kind.get(name)).cloned()))
     }
 
-    fn put_shared<'a>(
-        &'a self,
-        kind: &'a str,
-        name: &'a str,
-        expected: u64,
-        body: String,
-    ) -> Answer<'a, bool> {
+    fn all_shared<'a>(&'a self, kind: &'a str, after: Option<String>) -> Answer<'a, Page<(String, Shared)>> {
         self.answer(move |state, _| {
-            let name = (kind.to_owned(), name.to_owned());
-            let found = state.shared.get(&name).map_or(0, |shared| shared.version);
-            if found == expected {
-                state.shared.insert(name, Shared { version: expected + 1, body });
-            }
-            Ok(found == expected)
+            let begin = after.map_or(Bound::Unbounded, Bound::Excluded);
+            let of_kind = state.shared.get(kind).into_iter();
+            let rows = of_kind.flat_map(|of_kind| of_kind.range((begin.clone(), Bound::Unbounded)));
+            let wanted = rows_of_page(None);
+            let rows = rows.take(wanted + 1).map(|(name, shared)| (name.clone(), shared.clone()));
+            Ok(page(rows.collect(), wanted, |(name, _): &(String, Shared)| name.clone()))
         })
     }
 
-    fn bury(&self, letter: NewDeadLetter) -> Answer<'_, DeadLetterId> {
-        self.answer(move |state, now| {
-            state.last_letter += 1;
-            let id = DeadLetterId(state.last_letter);
-            let NewDeadLetter { run, node, body } = letter;
-            state.letters.insert(id, DeadLetter { id, run, node, body, at: now });
-            Ok(id)
-        })
+    fn put_shared(&self, puts: Vec<PutShared>) -> Answer<'_, bool> {
+        self.answer(move |state, _| Ok(state.put_shared(puts)))
     }
 
     fn dead_letters<'a>(
@@ -514,6 +562,13 @@ impl Store for Memory {
     }
 
     fn unbury(&self, id: DeadLetterId) -> Answer<'_, bool> {
-        self.answer(move |state, _| Ok(state.letters.remove(&id).is_some()))
+        self.answer(move |state, _| {
+            let Some(letter) = state.letters.remove(&id) else { return Ok(false) };
+            let run = state.keys.get(&letter.run).and_then(|key| state.runs.get_mut(key));
+            run.expect("invariant: a run that is deleted takes its letters along")
+                .letters
+                .remove(&letter.work);
+            Ok(true)
+        })
     }
 }

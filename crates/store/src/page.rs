@@ -21,7 +21,7 @@ pub(crate) fn place(after: Option<&str>) -> Result<Option<i64>, StoreError> {
 }
 
 /// Makes a page of rows of which one more than wanted was looked for.
-pub(crate) fn page<T>(mut rows: Vec<T>, wanted: usize, key: impl Fn(&T) -> i64) -> Page<T> {
+pub(crate) fn page<T, K: ToString>(mut rows: Vec<T>, wanted: usize, key: impl Fn(&T) -> K) -> Page<T> {
     let is_last = rows.len() <= wanted;
     rows.truncate(wanted);
     let next = if is_last { None } else { rows.last().map(|row| key(row).to_string()) };

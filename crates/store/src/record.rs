@@ -202,17 +202,42 @@ pub struct Command {
 /// A small state that runs and processes share, such as that of a circuit breaker.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Shared {
-    /// How often it was written.
+    /// One more with each write, and never again the same under one name, even after the state was removed.
     pub version: u64,
     /// The state, as JSON.
     pub body: String,
 }
 
+/// A shared state to write or to remove.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PutShared {
+    /// What it is the state of.
+    pub kind: String,
+    /// Of which one.
+    pub name: String,
+    /// The version that was seen; zero where there was none.
+    pub expected: u64,
+    /// The state, as JSON; `None` removes it.
+    pub body: Option<String>,
+}
+
+/// What becomes of one piece of work of a run among those that are put aside.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Letter {
+    /// It is put aside, in place of what was put aside for it before.
+    Bury(NewDeadLetter),
+    /// It is put aside no more, if it was.
+    Raise {
+        /// Which piece of work.
+        work: String,
+    },
+}
+
 /// Work to put aside after it failed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NewDeadLetter {
-    /// Of which run.
-    pub run: RunId,
+    /// Which piece of work of its run.
+    pub work: String,
     /// Of which node.
     pub node: String,
     /// Its input, its failure and its history, as JSON.
@@ -226,6 +251,8 @@ pub struct DeadLetter {
     pub id: DeadLetterId,
     /// Of which run.
     pub run: RunId,
+    /// Which piece of work of its run.
+    pub work: String,
     /// Of which node.
     pub node: String,
     /// Its input, its failure and its history, as JSON.

@@ -8,8 +8,8 @@ use tidewheel_core::time::{Span, Timestamp};
 
 use crate::batch::Batch;
 use crate::record::{
-    Command, CommandId, DeadLetter, DeadLetterId, Fence, Filter, Lease, NewCommand, NewDeadLetter, NewRun,
-    OwnerId, Page, RunRecord, Shared, Status, Stored, Version,
+    Command, CommandId, DeadLetter, DeadLetterId, Fence, Filter, Lease, Letter, NewCommand, NewRun, OwnerId,
+    Page, PutShared, RunRecord, Shared, Status, Stored, Version,
 };
 
 /// What a store will say, later.
@@ -22,7 +22,8 @@ pub type Answer<'a, T> = Pin<Box<dyn Future<Output = Result<T, StoreError>> + Se
 pub trait Store: Send + Sync + 'static {
     /// Writes to the logs of runs, all in one commit. Each part is taken or refused by itself.
     ///
-    /// Everything in a part happens together: events, status, due time, handled commands, checkpoint.
+    /// Everything in a part happens together: events, status, due time, handled commands, checkpoint,
+    /// and what is put aside.
     fn append(&self, appends: Vec<Append>) -> Answer<'_, Vec<Result<Lease, Refused>>>;
 
     /// Returns the events of a run from a number on, in order; an unknown run has none.
@@ -50,10 +51,14 @@ pub trait Store: Send + Sync + 'static {
 
     /// Stays an owner for another lease from now on. An owner that came too late learns it here: it is refused,
     /// and its runs may be somebody else's.
-    fn renew(&self, owner: OwnerId, lease: Span) -> Answer<'_, Result<(), Refused>>;
+    fn renew(&self, owner: OwnerId, lease: Span) -> Answer<'_, Result<Renewed, Refused>>;
 
     /// Stops being an owner; its runs wait for somebody else.
     fn leave(&self, owner: OwnerId) -> Answer<'_, ()>;
+
+    /// Returns the owners that are there now, in the order in which they came: none whose lease is over, and none
+    /// whose process is known to have ended. Nothing is taken from those that are gone: a claim does that.
+    fn owners(&self) -> Answer<'_, Vec<OwnerId>>;
 
     /// Takes runs that nobody drives, or whose owner is gone. Each claim raises the fence of its run.
     /// For an owner that is gone itself, nothing is taken.
@@ -80,18 +85,17 @@ pub trait Store: Send + Sync + 'static {
     /// Returns a shared state.
     fn shared<'a>(&'a self, kind: &'a str, name: &'a str) -> Answer<'a, Option<Shared>>;
 
-    /// Writes a shared state if nobody has written it since that version; zero is for one that is new.
-    /// Tells whether it was written.
-    fn put_shared<'a>(
-        &'a self,
-        kind: &'a str,
-        name: &'a str,
-        expected: u64,
-        body: String,
-    ) -> Answer<'a, bool>;
+    /// Returns the shared states of a kind with their names, in the order of those, page by page.
+    fn all_shared<'a>(&'a self, kind: &'a str, after: Option<String>) -> Answer<'a, Page<(String, Shared)>>;
 
-    /// Puts work aside.
-    fn bury(&self, letter: NewDeadLetter) -> Answer<'_, DeadLetterId>;
+    /// Writes and removes shared states, all of them or none. Tells whether it happened: one that somebody has
+    /// written since the version that is expected of it holds up all of them.
+    ///
+    /// They are written one after the other, so a state that is named twice has the next version by then.
+    /// A state that was there gets the version after the expected one. A new one begins with 1 in a store of which
+    /// none was ever removed, and otherwise behind all that were: whoever saw a state before it was removed cannot
+    /// write over a later one. What a new one got is to be read.
+    fn put_shared(&self, puts: Vec<PutShared>) -> Answer<'_, bool>;
 
     /// Returns what was put aside, oldest first, page by page; of one run or of all.
     fn dead_letters<'a>(
@@ -125,6 +129,8 @@ pub struct Append {
     pub handled: Vec<CommandId>,
     /// The state as a whole after these events, in place of the last one.
     pub checkpoint: Option<String>,
+    /// What is put aside with this and what is so no more, in this order.
+    pub letters: Vec<Letter>,
     /// Whether nobody drives the run afterwards.
     pub release: bool,
 }
@@ -141,6 +147,14 @@ pub enum Guard {
         /// What the claim gave.
         fence: Fence,
     },
+}
+
+/// What an owner learns when it renews.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Renewed {
+    /// Whether there is no other owner, not even one that is gone and still has its runs: nobody can leave runs
+    /// behind that this one would have to look for.
+    pub is_alone: bool,
 }
 
 /// Which runs to take.

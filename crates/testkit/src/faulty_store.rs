@@ -10,7 +10,7 @@ use tidewheel_core::fact::RunId;
 use tidewheel_core::time::Span;
 use tidewheel_store::{
     Answer, Append, Claim, Claimed, Command, CommandId, DeadLetter, DeadLetterId, Filter, Lease, NewCommand,
-    NewDeadLetter, OwnerId, Page, Refused, RunRecord, Shared, Store, StoreError, Stored, Unavailable,
+    OwnerId, Page, PutShared, Refused, Renewed, RunRecord, Shared, Store, StoreError, Stored, Unavailable,
     Version,
 };
 
@@ -28,16 +28,44 @@ pub enum Call {
     Join,
     Renew,
     Leave,
+    Owners,
     Claim,
     Release,
     Send,
     Commands,
     CommandsOf,
     Shared,
+    AllShared,
     PutShared,
-    Bury,
     DeadLetters,
     Unbury,
+}
+
+impl Call {
+    /// Every call.
+    pub const ALL: [Self; 21] = [
+        Self::Append,
+        Self::Read,
+        Self::Find,
+        Self::Definition,
+        Self::List,
+        Self::Delete,
+        Self::Checkpoint,
+        Self::Join,
+        Self::Renew,
+        Self::Leave,
+        Self::Owners,
+        Self::Claim,
+        Self::Release,
+        Self::Send,
+        Self::Commands,
+        Self::CommandsOf,
+        Self::Shared,
+        Self::AllShared,
+        Self::PutShared,
+        Self::DeadLetters,
+        Self::Unbury,
+    ];
 }
 
 /// When a call fails.
@@ -169,12 +197,16 @@ impl Store for FaultyStore {
         self.through(Call::Join, move || self.inner.join(lease))
     }
 
-    fn renew(&self, owner: OwnerId, lease: Span) -> Answer<'_, Result<(), Refused>> {
+    fn renew(&self, owner: OwnerId, lease: Span) -> Answer<'_, Result<Renewed, Refused>> {
         self.through(Call::Renew, move || self.inner.renew(owner, lease))
     }
 
     fn leave(&self, owner: OwnerId) -> Answer<'_, ()> {
         self.through(Call::Leave, move || self.inner.leave(owner))
+    }
+
+    fn owners(&self) -> Answer<'_, Vec<OwnerId>> {
+        self.through(Call::Owners, move || self.inner.owners())
     }
 
     fn claim(&self, claim: Claim) -> Answer<'_, Claimed> {
@@ -205,18 +237,12 @@ impl Store for FaultyStore {
         self.through(Call::Shared, move || self.inner.shared(kind, name))
     }
 
-    fn put_shared<'a>(
-        &'a self,
-        kind: &'a str,
-        name: &'a str,
-        expected: u64,
-        body: String,
-    ) -> Answer<'a, bool> {
-        self.through(Call::PutShared, move || self.inner.put_shared(kind, name, expected, body))
+    fn all_shared<'a>(&'a self, kind: &'a str, after: Option<String>) -> Answer<'a, Page<(String, Shared)>> {
+        self.through(Call::AllShared, move || self.inner.all_shared(kind, after))
     }
 
-    fn bury(&self, letter: NewDeadLetter) -> Answer<'_, DeadLetterId> {
-        self.through(Call::Bury, move || self.inner.bury(letter))
+    fn put_shared(&self, puts: Vec<PutShared>) -> Answer<'_, bool> {
+        self.through(Call::PutShared, move || self.inner.put_shared(puts))
     }
 
     fn dead_letters<'a>(
@@ -244,7 +270,8 @@ mod tests {
     }
 
     async fn put(store: &FaultyStore, expected: u64) -> Result<bool, StoreError> {
-        store.put_shared("kind", "name", expected, "1".to_owned()).await
+        let (kind, name, body) = ("kind".to_owned(), "name".to_owned(), Some("1".to_owned()));
+        store.put_shared(vec![PutShared { kind, name, expected, body }]).await
     }
 
     async fn version(store: &FaultyStore) -> u64 {

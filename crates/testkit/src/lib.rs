@@ -1,6 +1,7 @@
 //! What the tests of Tidewheel share; never a normal dependency of anything, and no place for product code.
 
 mod alloc;
+mod capture;
 mod faulty_store;
 mod lower;
 mod oracle;
@@ -11,6 +12,7 @@ pub mod store_suite;
 mod virtual_clock;
 
 pub use alloc::{CountingAllocator, allocations_in, bytes_held_by};
+pub use capture::{Capture, Heard};
 pub use faulty_store::{Call, FaultyStore, Outage, When};
 pub use lower::{built, lowered, lowered_components};
 pub use oracle::{Cell, Expected, Place, Why, expected, expected_since};

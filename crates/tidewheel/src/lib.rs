@@ -85,6 +85,29 @@
 //! # }
 //! ```
 //!
+//! # A program as a step
+//!
+//! A [`command`] runs a program of the system: JSON to its stdin, its result from stdout, and its whole process
+//! group is ended when its time is over.
+//!
+//! ```
+//! use tidewheel::prelude::*;
+//!
+//! # #[tokio::main(flavor = "current_thread")]
+//! # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! let workflow = Workflow::new("bytes")
+//!     .add(command("count", ["wc", "-c"]))
+//!     .add(step("double", |bytes: u64| 2 * bytes).after("count"))
+//!     .policy(name("count"), Policy::new().timeout("10s").max_retries(2).retryable_errors([75]))
+//!     .build()?;
+//!
+//! let mut run = workflow.run("bytes-1");
+//! react_until_satisfied(&mut run, vec![1, 2, 3], ReactOptions::new()).await?; // a line with [1,2,3]
+//! assert_eq!(run.result::<u64>("double")?, Some(16));
+//! # Ok(())
+//! # }
+//! ```
+//!
 //! # A loop by hand
 //!
 //! The engine says what can run and takes results back; where and when work runs is up to whoever drives it.
@@ -170,12 +193,14 @@ pub mod prelude;
 mod readme;
 
 pub use tidewheel_core::{
-    Change, EventError, Executed, Fact, Failed, Location, Outcome, Problem, Problems, ReplayError, Runnable,
-    Signature, decide, event, fact, policy, run, time, view, work, workflow,
+    Change, EventError, Executed, Fact, Failed, Location, Outcome, Prepared, Problem, Problems, ReopenError,
+    ReplayError, Runnable, Signature, Ticket, Wait, decide, event, fact, policy, run, time, view, work,
+    workflow,
 };
 pub use tidewheel_runner::{
-    Checkpoints, CommandError, DriveOptions, Executor, Hooks, InputError, ResultError, RunEvent, RunHandle,
-    Runner, RunnerOptions, StartError, StartOptions, drive, driver, execute_with_policies, react,
-    react_until_satisfied, run_until_satisfied, runner,
+    AskError, Checkpoints, Command, CommandError, Control, DriveOptions, Executor, Hooks, InputError,
+    ResultError, RunEvent, RunHandle, Runner, RunnerOptions, Sent, StartError, StartOptions, command, drive,
+    driver, execute_with_policies, process, react, react_until_satisfied, run_until_satisfied, runner,
+    telemetry,
 };
 pub use tidewheel_store::{self as store, Filter, Page, RunRecord, Status, StoreError};

@@ -14,10 +14,11 @@ pub use tidewheel_core::time::{Span, Timestamp};
 pub use tidewheel_core::view::{Rehearsal, Script, rehearse};
 pub use tidewheel_core::work::{Context, RunContext};
 pub use tidewheel_core::workflow::{
-    BuildErrors, Component, Fold, Meta, Workflow, accumulator, all, any, cond, condition, map, not, reduce,
-    rule, state_machine, step, test,
+    BuildErrors, Component, Fold, Meta, Workflow, accumulator, all, any, compensation, cond, condition, map,
+    not, reduce, rule, state_machine, step, test,
 };
 pub use tidewheel_runner::driver::{DriveOptions, drive, execute_with_policies};
+pub use tidewheel_runner::process::command;
 pub use tidewheel_runner::react::{
     Options as ReactOptions, SyncWork, react_until_satisfied, run_until_satisfied,
 };

@@ -1,9 +1,12 @@
-//! The code of the guide about schedulers stands in the examples, which are compiled and tested.
+//! What the guides say and the doc tests of their code cannot see: tables, and code that stands in the examples.
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot be set up has failed")]
 
 use std::fs;
 use std::path::Path;
+
+use tidewheel::driver::check_policy;
+use tidewheel::prelude::*;
 
 fn text(path: &str) -> String {
     fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join(path)).unwrap()
@@ -18,6 +21,7 @@ fn the_code_of_the_guide_stands_in_the_examples_word_for_word() {
         "examples/schedulers/parallel.rs",
         "examples/schedulers/event_driven.rs",
         "examples/schedulers/with_policies.rs",
+        "examples/schedulers/gated.rs",
         "examples/schedulers/supervised.rs",
     ]
     .map(text);
@@ -26,7 +30,7 @@ fn the_code_of_the_guide_stands_in_the_examples_word_for_word() {
         .skip(1)
         .map(|rest| rest.split_once('\n').unwrap().1.split("```").next().unwrap())
         .collect();
-    assert!(blocks.len() >= 7, "the code of the guide was not found");
+    assert!(blocks.len() >= 11, "the code of the guide was not found");
     for block in blocks {
         assert!(examples.iter().any(|example| example.contains(block)), "no example has\n{block}");
     }
@@ -46,8 +50,6 @@ fn the_first_program_of_the_readme_is_the_first_one_of_the_documentation() {
 
 #[test]
 fn the_calls_that_the_guide_names_exist() {
-    use tidewheel::prelude::*;
-
     let workflow = Workflow::new("calls").add(step("inc", |x: i64| x + 1)).build().unwrap();
     let mut run = workflow.run("run");
     run.plan(1_i64);
@@ -57,4 +59,105 @@ fn the_calls_that_the_guide_names_exist() {
     run.apply(executed);
     assert!(run.apply(lost.execute()).is_empty(), "it comes after another did the same");
     assert!(!run.is_runnable() && run.last_events().is_empty());
+}
+
+/// A row of the table of fields.
+struct Field {
+    name: String,
+    in_a_file: String,
+    in_rust: String,
+    acts: String,
+}
+
+fn fields() -> Vec<Field> {
+    let guide = text("../../docs/guides/policies.md");
+    let (_, part) = guide.split_once("\n## The fields\n").unwrap();
+    let table = part.split("\n\n").find(|block| block.starts_with("| in a file |")).unwrap();
+    let code = |cell: &str| cell.trim().trim_matches('`').to_owned();
+    let rows = table.lines().skip(2).map(|line| {
+        let cells: Vec<&str> = line.trim_matches('|').split(" | ").collect();
+        let [in_a_file, in_rust, _, _, acts] = cells[..] else { panic!("{line} has other columns") };
+        let in_a_file = code(in_a_file);
+        let name = in_a_file.split(" =").next().unwrap().to_owned();
+        Field { name, in_a_file, in_rust: code(in_rust), acts: acts.trim().to_owned() }
+    });
+    rows.collect()
+}
+
+#[test]
+fn the_table_of_policies_has_every_field_in_a_file_and_in_rust() {
+    let names: Vec<String> = fields().into_iter().map(|field| field.name).collect();
+    assert_eq!(names, Policy::FIELDS);
+    let guide = text("../../docs/guides/policies.md");
+    let all = guide.split("```rust").find(|block| block.contains("for field in Policy::FIELDS")).unwrap();
+    for Field { in_rust, name, .. } in fields() {
+        assert!(all.contains(&in_rust), "the policy with everything does not have {in_rust} for {name}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_table_of_policies_says_where_each_field_acts() {
+    for Field { name, in_a_file, acts, .. } in fields() {
+        // Some fields need retries or delays to act.
+        let mut source = format!("{in_a_file}\n");
+        for needed in ["max_retries = 3", "backoff = 'linear'"] {
+            if !in_a_file.starts_with(&needed[..7]) {
+                source.extend([needed, "\n"]);
+            }
+        }
+        let policy = Policy::from_toml(&source).unwrap();
+        let workflow = Workflow::new("w")
+            .add(step("work", |x: i64| async move { x }))
+            .add(compensation("undo_booking", |_: i64| {}))
+            .policy(tidewheel::policy::name("nobody"), policy.clone())
+            .build()
+            .unwrap();
+        let alone = check_policy(&policy.resolved().unwrap()).is_ok();
+        let in_memory =
+            react_until_satisfied(&mut workflow.run("r"), 1_i64, ReactOptions::new()).await.is_ok();
+        let runner = Runner::in_memory(RunnerOptions::new()).await.unwrap();
+        let with_a_runner = runner.start("r", &workflow).await.is_ok();
+        // A compensation is refused nowhere: the rules of the run have it, or nobody.
+        let expected = match acts.split([';', ':']).next().unwrap() {
+            "everywhere" | "everywhere that has slots" => (true, true, true),
+            "in a run" if name == "compensation" => (true, true, true),
+            "in a run" => (false, true, true),
+            "with a Runner" => (false, false, true),
+            other => panic!("{name} acts {other}"),
+        };
+        assert_eq!((alone, in_memory, with_a_runner), expected, "{name}");
+    }
+}
+
+/// Returns the guides, each with its name.
+fn guides() -> Vec<(String, String)> {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/guides");
+    let names = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().file_name().into_string().unwrap());
+    let mut names: Vec<String> = names.filter(|name| name.ends_with(".md")).collect();
+    names.sort();
+    let read = |name: String| (text(&format!("../../docs/guides/{name}")), name);
+    names.into_iter().map(read).collect()
+}
+
+#[test]
+fn the_code_of_every_guide_is_compiled_and_run() {
+    let compiled = text("src/guides.rs");
+    for (guide, name) in guides() {
+        // The one about schedulers is compared with the examples.
+        let is_compiled = compiled.contains(&format!("docs/guides/{name}")) || name == "schedulers.md";
+        assert!(is_compiled || !guide.contains("```rust"), "nobody compiles the code of {name}");
+    }
+}
+
+#[test]
+fn the_guides_lead_to_pages_that_exist_and_the_readme_to_all_of_them() {
+    let readme = text("../../README.md");
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/guides");
+    for (guide, name) in guides() {
+        assert!(readme.contains(&format!("(docs/guides/{name})")), "the README does not lead to {name}");
+        for link in guide.split("](").skip(1).filter_map(|rest| rest.split([')', '#']).next()) {
+            let is_elsewhere = link.is_empty() || link.starts_with("http");
+            assert!(is_elsewhere || folder.join(link).exists(), "{name} leads to {link}");
+        }
+    }
 }

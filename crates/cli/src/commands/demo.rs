@@ -16,6 +16,7 @@ use crate::error::Ending;
 use crate::exit::Exit;
 use crate::output;
 use crate::terminal;
+use crate::view::columns::cut;
 use crate::view::fields;
 use crate::view::order::{self, Story};
 use crate::view::timeline::{Canvas, Row, draw, legend, wrapped};
@@ -61,8 +62,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Exit, Ending> {
     match arguments.format {
         Format::Json => output::json(&DemoForm::of(&shows, durable()?))?,
         Format::Text => {
-            let width = terminal::width(std::io::stdout());
-            let canvas = Canvas { width, has_unicode: terminal::has_unicode() };
+            let canvas = terminal::canvas();
             output::text(&told(&shows, canvas))?;
             // Whoever reads has something to read while processes come and go.
             if let Some(story) = durable()? {
@@ -127,7 +127,7 @@ fn told(shows: &[Show], canvas: Canvas) -> String {
     let story = order::tell();
     for production in &story.productions {
         let line = format!("  {:<18} {}", production.component, production.value);
-        let _ = writeln!(text, "{}", cut(&line, canvas));
+        let _ = writeln!(text, "{}", cut(&line, canvas.width, canvas));
     }
     let same = if story.replay_is_equal { "the same facts" } else { "other facts, which is a bug" };
     let told = format!(
@@ -153,10 +153,10 @@ fn survived(story: &durable::Story, canvas: Canvas) -> String {
     let rows = story.steps.iter().map(|step| (step.step, in_first(step), in_second(step)));
     for (name, first, second) in [("", "first worker", "second worker")].into_iter().chain(rows) {
         let line = format!("  {name:<18} {first:<16} {second}");
-        let _ = writeln!(text, "{}", cut(line.trim_end(), canvas));
+        let _ = writeln!(text, "{}", cut(line.trim_end(), canvas.width, canvas));
     }
     let result = format!("  {:<18} {:<16} {}", "result", "", story.result);
-    let _ = writeln!(text, "{}", cut(&result, canvas));
+    let _ = writeln!(text, "{}", cut(&result, canvas.width, canvas));
     let seen = match story.lost().filter(|_| story.is_right()) {
         Some(lost) => format!(
             "What was stored did not run again. {} ran again as attempt {} with the same id, {}: a service \
@@ -183,16 +183,6 @@ fn in_second(step: &StepStory) -> &'static str {
         (Some(first), Some(second)) if first == second => "ran again, same id and attempt",
         (Some(_), Some(_)) => "ran again",
         (None, Some(_)) => "ran",
-    }
-}
-
-/// Cuts a line that is wider than the terminal.
-fn cut(line: &str, canvas: Canvas) -> String {
-    let dots = if canvas.has_unicode { "…" } else { "..." };
-    let room = canvas.width.saturating_sub(dots.chars().count());
-    match line.char_indices().nth(canvas.width) {
-        None => line.to_owned(),
-        Some(_) => line.chars().take(room).chain(dots.chars()).collect(),
     }
 }
 

@@ -3,3 +3,4 @@
 pub(crate) mod decide;
 pub(crate) mod demo;
 pub(crate) mod policy;
+pub(crate) mod runs;

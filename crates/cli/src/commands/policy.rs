@@ -20,7 +20,7 @@ use crate::exit::Exit;
 use crate::input::{self, Input};
 use crate::output::{self, harmless};
 use crate::terminal;
-use crate::view::timeline::wrapped;
+use crate::view::timeline::{FAINT, HEADING, wrapped};
 use crate::view::{fields, problems};
 
 /// Look at files of policies
@@ -174,9 +174,6 @@ fn show(rules: &Rules, file: &str, arguments: &CheckArguments) -> Result<Exit, E
     }
     output::text(&text).map(|()| Exit::Succeeded)
 }
-
-const HEADING: Style = Style::new().bold();
-const FAINT: Style = Style::new().dimmed();
 
 fn list_rules(text: &mut String, rules: &Rules) {
     for (index, record) in rules.to_records().iter().enumerate() {

@@ -6,6 +6,7 @@ use anstyle::{AnsiColor, Style};
 use tidewheel_core::decide::ReasonCode;
 use tidewheel_core::time::Span;
 use tidewheel_core::view::Rehearsal;
+use unicode_width::UnicodeWidthStr;
 
 /// One bar.
 pub(crate) struct Row {
@@ -39,9 +40,9 @@ pub(crate) fn draw(rows: &[Row], canvas: Canvas) -> String {
             scale.column(end_ms) < room && bars(scale).all(|columns| columns <= room)
         })
     };
-    let scale = beside.or_else(below).unwrap_or(Scale { tick_ms: end_ms, columns: 1 });
+    let scale = beside.or_else(below).unwrap_or_else(|| Scale::shortest(end_ms));
 
-    let mut text = axis(scale, end_ms, name_width, &marks);
+    let mut text = axis(scale, end_ms, name_width, canvas);
     for (row, label) in rows.iter().zip(&labels) {
         let bar = Bar::of(&row.rehearsal, scale).drawn(&marks);
         let _ = write!(text, "{:name_width$}{bar}", row.name);
@@ -69,7 +70,7 @@ pub(crate) fn wrapped(text: &str, width: usize, indent: &str) -> String {
     let mut lines = vec![String::new()];
     for word in text.split_whitespace() {
         let line = lines.last_mut().expect("invariant: there is a line from the start");
-        let columns = indent.len() + line.chars().count() + 1 + word.chars().count();
+        let columns = indent.len() + line.width() + 1 + word.width();
         if line.is_empty() || columns <= width {
             line.push_str(if line.is_empty() { "" } else { " " });
             line.push_str(word);
@@ -86,16 +87,29 @@ pub(crate) fn seconds(millis: u64) -> String {
     format!("{}.{}s", tenths / 10, tenths % 10)
 }
 
-const FAILED: Style = AnsiColor::Red.on_default().bold();
-const SUCCEEDED: Style = AnsiColor::Green.on_default().bold();
-const WAITING: Style = Style::new().dimmed();
+/// How headings are shown.
+pub(crate) const HEADING: Style = Style::new().bold();
+/// How what matters less is shown.
+pub(crate) const FAINT: Style = Style::new().dimmed();
+
+pub(super) const FAILED: Style = AnsiColor::Red.on_default().bold();
+pub(super) const SUCCEEDED: Style = AnsiColor::Green.on_default().bold();
+pub(super) const WAITING: Style = Style::new().dimmed();
 
 /// Between the names and the bars.
-const GAP: usize = 2;
+pub(super) const GAP: usize = 2;
 /// With fewer columns the result goes below, so that the bar can be longer.
 const NARROWEST_BAR: usize = 30;
 /// With more columns the eye does not follow.
 const WIDEST_BAR: usize = 110;
+
+const MINUTE: u64 = 60_000;
+const HOUR: u64 = 60 * MINUTE;
+const DAY: u64 = 24 * HOUR;
+
+/// The distances between ticks that read well where seconds are too short, in milliseconds.
+const MINUTES_AND_HOURS: [u64; 10] =
+    [30_000, MINUTE, 2 * MINUTE, 5 * MINUTE, 10 * MINUTE, 30 * MINUTE, HOUR, 2 * HOUR, 6 * HOUR, 12 * HOUR];
 
 struct Marks {
     attempt: char,
@@ -119,28 +133,37 @@ impl Marks {
 
 /// How time becomes columns: as many for each tick of the axis, so that the ticks are even.
 #[derive(Clone, Copy)]
-struct Scale {
+pub(super) struct Scale {
     tick_ms: u64,
     columns: usize,
 }
 
 impl Scale {
-    fn column(self, millis: u64) -> usize {
+    pub(super) fn column(self, millis: u64) -> usize {
         let (columns, tick) = (self.columns as u128, u128::from(self.tick_ms));
         let rounded = (u128::from(millis) * columns * 2 + tick) / (tick * 2);
         usize::try_from(rounded).unwrap_or(usize::MAX)
     }
 
+    /// Returns the scale for a canvas on which no other fits: one column for everything.
+    pub(super) const fn shortest(end_ms: u64) -> Self {
+        Self { tick_ms: end_ms, columns: 1 }
+    }
+
     /// Returns the scale with the longest bars that fit, and of those that are nearly as long the one with
     /// the most ticks.
-    fn widest(end_ms: u64, fits: impl Fn(Self) -> bool) -> Option<Self> {
-        let distances = (0..16).flat_map(|power| [1, 2, 5].map(|digit| digit * 10_u64.pow(power)));
+    pub(super) fn widest(end_ms: u64, fits: impl Fn(Self) -> bool) -> Option<Self> {
+        let seconds = (0..5).flat_map(|power| [1, 2, 5].map(|digit| digit * 10_u64.pow(power)));
+        let seconds = seconds.take_while(|tick_ms| *tick_ms <= 20_000);
+        let days = (0..6).flat_map(|power| [1, 2, 5].map(|digit| digit * DAY * 10_u64.pow(power)));
+        let distances = seconds.chain(MINUTES_AND_HOURS).chain(days);
         let scales: Vec<Self> = distances
             .take_while(|tick_ms| *tick_ms <= end_ms.saturating_mul(2))
             .filter_map(|tick_ms| {
                 // The label of a tick and the blanks that part it from the next.
-                let last = end_ms / tick_ms * tick_ms;
-                let fewest = tick_label(tick_ms).len().max(tick_label(last).len()) + 2;
+                let last = end_ms / tick_ms;
+                let labels = (1..=last.min(WIDEST_BAR as u64)).chain([1, last]);
+                let fewest = labels.map(|tick| tick_label(tick * tick_ms).len()).max().unwrap_or(0) + 2;
                 let scale = |columns| Self { tick_ms, columns };
                 let is_short = |scale: &Self| scale.column(end_ms) <= WIDEST_BAR;
                 (fewest..=2 * WIDEST_BAR).map(scale).take_while(is_short).filter(|scale| fits(*scale)).last()
@@ -151,7 +174,9 @@ impl Scale {
     }
 }
 
-fn axis(scale: Scale, end_ms: u64, indent: usize, marks: &Marks) -> String {
+/// Draws the axis: the labels, and below them the line with its ticks.
+pub(super) fn axis(scale: Scale, end_ms: u64, indent: usize, canvas: Canvas) -> String {
+    let marks = Marks::for_canvas(canvas);
     let mut labels = String::new();
     let mut line: Vec<char> = std::iter::repeat_n(marks.line, scale.column(end_ms) + 1).collect();
     for millis in (0_u64..).map(|n| n.saturating_mul(scale.tick_ms)).take_while(|millis| *millis <= end_ms) {
@@ -303,7 +328,9 @@ mod tests {
 
     #[test]
     fn long_and_short_times_have_an_axis() {
-        for (millis, label) in [(1, "1ms"), (40, "20ms"), (400, "0.2s"), (4_000, "2s"), (4_000_000, "m")] {
+        for (millis, label) in
+            [(1, "1ms"), (40, "20ms"), (400, "0.2s"), (4_000, "2s"), (40_000, "30s"), (4_000_000, "1h")]
+        {
             let text = plain(&[row(Policy::new().max_retries(2), millis)], 80);
             assert!(text.lines().next().unwrap().contains(label), "{millis}:\n{text}");
         }

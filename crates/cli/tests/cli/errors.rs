@@ -7,10 +7,11 @@ use std::path::Path;
 use insta::assert_snapshot;
 
 use crate::home::{Home, Ran};
+use crate::shop;
 
 /// Returns each error with what provokes it.
 fn all() -> Vec<Ran> {
-    let home = Home::new();
+    let home = shop::home();
     let huge = "#".repeat(1024 * 1024 + 1);
     home.file("huge.toml", huge).file("latin.toml", b"\n# gr\xfcn").file("bad.toml", "x = 1");
     vec![
@@ -22,6 +23,15 @@ fn all() -> Vec<Ran> {
         home.run(&["policy", "check", "latin.toml"]),
         home.run(&["policy", "check", "bad.toml"]),
         home.run_under(&[("TMPDIR", "/nowhere")], &["demo", "--format", "json"]),
+        home.run(&["runs", "list", "--store", "none.db"]),
+        home.run(&["runs", "list", "--store", "bad.toml"]),
+        home.run(&["runs", "list", "--store", "newer.db"]),
+        home.run(&["runs", "list", "--store", "."]),
+        home.run(&["runs", "show", "order-9", "--store", "orders.db"]),
+        home.run(&["runs", "show", "order-", "--store", "orders.db"]),
+        home.run(&["runs", "show", "order-1", "--store", "damaged.db"]),
+        home.run(&["runs", "results", "order-2", "ship", "--store", "orders.db"]),
+        home.run(&["runs", "resume", "order-1", "--store", "orders.db"]),
     ]
 }
 
@@ -85,6 +95,40 @@ fn each_is_told_with_its_code() {
 
     internal error[TW0008]: The worker of the demo could not do its part: no directory could be made in `/nowhere`: No such file or directory.
     hint: `tidewheel demo --no-crash` leaves that part out.
+    --- exit code 1
+
+    error[TW0009]: There is no store `none.db`.
+    hint: It is the file that your program gives to `Runner::open`.
+    --- exit code 1
+
+    error[TW0010]: `bad.toml` is no store of Tidewheel: file is not a database.
+    --- exit code 1
+
+    internal error[TW0011]: The store `newer.db` has version 999, and this release knows 2 only.
+    hint: Use the release that your programs use, or a later one.
+    --- exit code 1
+
+    internal error[TW0012]: The store `.` cannot be used: it is a directory.
+    hint: Give the name of a file in it.
+    --- exit code 1
+
+    error[TW0013]: There is no run `order-9` in `orders.db`, and none that begins so.
+    hint: `tidewheel runs list --store orders.db` lists the runs.
+    --- exit code 1
+
+    error[TW0014]: Several runs begin with `order-`: `order-6`, `order-5`, `order-4`, `order-3`, `order-2`, `order-1`.
+    hint: Write more of the id, so that only one begins so.
+    --- exit code 1
+
+    internal error[TW0015]: The log of run `order-1` is damaged at event 9: the checksum is another one.
+    hint: All other runs of the store are as they were.
+    --- exit code 1
+
+    error[TW0016]: `ship` of run `order-2` has no result: something before it failed.
+    hint: `tidewheel runs explain order-2 ship --store orders.db` says more.
+    --- exit code 1
+
+    error[TW0017]: Run `order-1` is completed: nothing is left to do.
     --- exit code 1
     ");
 }
@@ -183,7 +227,7 @@ fn controls_in_names_and_arguments_do_not_reach_the_terminal() {
 }
 
 /// Takes the styles away that we use ourselves: `ESC [ digits m`.
-fn without_styles(text: &str) -> String {
+pub(crate) fn without_styles(text: &str) -> String {
     let mut parts = text.split("\u{1b}[");
     let mut plain = parts.next().unwrap_or_default().to_owned();
     for part in parts {

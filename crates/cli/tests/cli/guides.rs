@@ -9,6 +9,7 @@ use std::process::{Command, Stdio};
 use tidewheel_core::policy::{Kind, Policy, Rules};
 
 use crate::home::{Home, Ran};
+use crate::shop;
 
 /// One command of an example and what it prints.
 #[derive(Debug, Default)]
@@ -19,8 +20,9 @@ struct Step {
 
 fn pages() -> Vec<PathBuf> {
     let docs = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs");
-    let mut pages =
-        vec![docs.join("guides/decide.md"), docs.join("guides/policies.md"), docs.join("../README.md")];
+    let mut pages = ["guides/decide.md", "guides/policies.md", "guides/runs.md", "../README.md"]
+        .map(|page| docs.join(page))
+        .to_vec();
     let errors = std::fs::read_dir(docs.join("errors")).expect("there are pages");
     pages.extend(errors.map(|entry| entry.expect("there are pages").path()));
     pages
@@ -53,7 +55,7 @@ fn every_example_prints_what_it_says() {
         let text = std::fs::read_to_string(&page).expect("the page can be read");
         let steps = steps(&text);
         assert!(!steps.is_empty(), "{} has no example", page.display());
-        let home = Home::new();
+        let home = shop::home();
         for step in steps {
             if let Some(file) = step.command.strip_prefix("cat ") {
                 home.file(file, &step.printed);
@@ -120,7 +122,7 @@ fn in_shell(home: &Home, command: &str) -> Ran {
     let folder = binary.parent().expect("the binary lies in a folder").display();
     let mut shell = Command::new("/bin/sh");
     shell.arg("-c").arg(command).env_clear().current_dir(home.path());
-    shell.env("PATH", format!("{folder}:/usr/bin:/bin"));
+    shell.env("PATH", format!("{folder}:/usr/bin:/bin")).env("TIDEWHEEL_NOW", shop::NOW);
     shell.stdout(Stdio::piped()).stderr(Stdio::piped());
     Ran::of(shell, b"")
 }

@@ -23,6 +23,7 @@ fn the_whole() {
       demo    See how policies retry a flaky step, and a workflow that survives kill -9
       decide  Answer questions about retries: a line of JSON in, a line of JSON out
       policy  Look at files of policies
+      runs    Look at durable runs, and ask things of them
       help    Print this message or the help of the given subcommand(s)
 
     Options:
@@ -53,6 +54,7 @@ fn the_whole_in_short() {
       demo    See how policies retry a flaky step, and a workflow that survives kill -9
       decide  Answer questions about retries: a line of JSON in, a line of JSON out
       policy  Look at files of policies
+      runs    Look at durable runs, and ask things of them
       help    Print this message or the help of the given subcommand(s)
 
     Options:
@@ -208,7 +210,8 @@ fn policy_check() {
               The kind of the nodes; a step if not given
 
               [possible values: step, condition, rule, join, map, reduce, accumulator, state_machine,
-              fsm, aggregate, saga, process_manager, sub_workflow, builtin, shell, agent, gate]
+              fsm, aggregate, compensation, saga, process_manager, sub_workflow, builtin, shell, agent,
+              gate]
 
           --tag <TAG>
               A tag of the nodes; may be given several times
@@ -225,4 +228,611 @@ fn policy_check() {
       -h, --help
               Print help (see a summary with '-h')
     "#);
+}
+
+#[test]
+fn runs() {
+    assert_snapshot!(help_of(&["runs", "--help"]), @"
+    Look at durable runs, and ask things of them
+
+    Everything works on the file that the runs are kept in, without the program
+    that drives them. Looking changes nothing. What is asked of a run is written
+    to the file; the process that drives the run notices it at once, and the
+    next one that takes it up does otherwise.
+
+    Wherever a command takes the id of a RUN, the beginning of the id is enough
+    if only one run begins so.
+
+    Example:
+
+      $ tidewheel runs list --store orders.db --status failed,waiting
+      $ tidewheel runs explain order-7 --store orders.db
+
+    Usage: tidewheel runs <COMMAND>
+
+    Commands:
+      list          List the runs of a store, newest first
+      show          Show one run: its inputs, its work, and where its time went
+      events        List the events of a run: everything that happened, in order
+      results       Show what the components of a run gave
+      explain       Explain in sentences why a run waits, was retried or failed, and what is next
+      cancel        Cancel a run: end all of its work that is not over
+      pause         Pause a run: what is under way comes to its end, nothing new starts
+      resume        Let a run go on that was paused, stopped or put aside
+      retry         Try failed work of a run again
+      signal        Give one component of a run a value, and the others nothing
+      complete      Give the result of work that is done elsewhere
+      fail          Say that work failed that is done elsewhere
+      dead-letters  List work that was put aside after it failed, and try it again
+      gc            Delete runs that are over, with all that is stored of them
+      help          Print this message or the help of the given subcommand(s)
+
+    Options:
+      -h, --help
+              Print help (see a summary with '-h')
+    ");
+}
+
+#[test]
+fn what_looks_at_runs() {
+    assert_snapshot!(help_of(&["runs", "list", "--help"]), @"
+    List the runs of a store, newest first
+
+    Each run has its workflow, how it is and why, when it was created and
+    written last, and how many events its log has.
+
+    Example:
+
+      $ tidewheel runs list --store orders.db --status failed --prefix order-
+
+    Usage: tidewheel runs list [OPTIONS] --store <FILE>
+
+    Options:
+          --store <FILE>
+              The SQLite file that the runs are kept in
+
+          --status <STATUS>
+              Only runs that are so; several with commas between
+
+              [possible values: running, waiting, completed, failed, paused, stopped, parked, cancelled]
+
+          --workflow <NAME>
+              Only runs of this workflow
+
+          --prefix <ID>
+              Only runs whose id begins so
+
+          --limit <N>
+              At most so many
+
+              [default: 50]
+
+          --all
+              All of them
+
+          --utc
+              Show instants in UTC instead of how long ago they were
+
+          --format <FORMAT>
+              How the result is printed
+
+              Possible values:
+              - text: For people
+              - json: For programs: one object with a `version`
+
+              [default: text]
+
+      -h, --help
+              Print help (see a summary with '-h')
+    ");
+    assert_snapshot!(help_of(&["runs", "show", "--help"]), @"
+    Show one run: its inputs, its work, and where its time went
+
+    The timeline has one bar for each piece of work. Inputs, items and attempts
+    are counted from zero, as in the log and in what the work is told.
+
+    Example:
+
+      $ tidewheel runs show order-7 --store orders.db
+
+    Usage: tidewheel runs show [OPTIONS] --store <FILE> <RUN>
+
+    Arguments:
+      <RUN>
+              The run, or the beginning of its id
+
+    Options:
+          --store <FILE>
+              The SQLite file that the runs are kept in
+
+          --all
+              Show all pieces of work, however many they are
+
+          --format <FORMAT>
+              How the result is printed
+
+              Possible values:
+              - text: For people
+              - json: For programs: one object with a `version`
+
+              [default: text]
+
+      -h, --help
+              Print help (see a summary with '-h')
+    ");
+    assert_snapshot!(help_of(&["runs", "events", "--help"]), @"
+    List the events of a run: everything that happened, in order
+
+    Each line has the number of the event, when it was stored, counted from the
+    creation of the run, what happened, and to which component. `#3` behind a
+    component is its piece of work: the same number, the same piece.
+
+    Example:
+
+      $ tidewheel runs events order-7 --store orders.db --from 20
+
+    Usage: tidewheel runs events [OPTIONS] --store <FILE> <RUN>
+
+    Arguments:
+      <RUN>
+              The run, or the beginning of its id
+
+    Options:
+          --store <FILE>
+              The SQLite file that the runs are kept in
+
+          --from <N>
+              Begin with the event of this number
+
+              [default: 0]
+
+          --utc
+              Show instants in UTC instead of the time since the run was created
+
+          --format <FORMAT>
+              How the result is printed
+
+              Possible values:
+              - text: For people
+              - json: For programs: one object with a `version`
+
+              [default: text]
+
+      -h, --help
+              Print help (see a summary with '-h')
+    ");
+    assert_snapshot!(help_of(&["runs", "results", "--help"]), @"
+    Show what the components of a run gave
+
+    With a COMPONENT only its values are printed, each as one line of JSON and
+    as a whole; without, each value has its component and its input, and what is
+    wider than the terminal is cut.
+
+    Example:
+
+      $ tidewheel runs results order-7 decide --store orders.db
+
+    Usage: tidewheel runs results [OPTIONS] --store <FILE> <RUN> [COMPONENT]
+
+    Arguments:
+      <RUN>
+              The run, or the beginning of its id
+
+      [COMPONENT]
+              Only the values of this component
+
+    Options:
+          --store <FILE>
+              The SQLite file that the runs are kept in
+
+          --format <FORMAT>
+              How the result is printed
+
+              Possible values:
+              - text: For people
+              - json: For programs: one object with a `version`
+
+              [default: text]
+
+      -h, --help
+              Print help (see a summary with '-h')
+    ");
+    assert_snapshot!(help_of(&["runs", "explain", "--help"]), @"
+    Explain in sentences why a run waits, was retried or failed, and what is next
+
+    Without a COMPONENT, the run as a whole and each piece of work that did not
+    simply come to its end; with one, all of its pieces. Each failed attempt has
+    the decision about it and its reason code.
+
+    Example:
+
+      $ tidewheel runs explain order-7 charge --store orders.db
+
+    Usage: tidewheel runs explain [OPTIONS] --store <FILE> <RUN> [COMPONENT]
+
+    Arguments:
+      <RUN>
+              The run, or the beginning of its id
+
+      [COMPONENT]
+              Only this component
+
+    Options:
+          --store <FILE>
+              The SQLite file that the runs are kept in
+
+          --format <FORMAT>
+              How the result is printed
+
+              Possible values:
+              - text: For people
+              - json: For programs: one object with a `version`
+
+              [default: text]
+
+      -h, --help
+              Print help (see a summary with '-h')
+    ");
+}
+
+#[test]
+fn what_asks_something_of_runs() {
+    assert_snapshot!(help_of(&["runs", "cancel", "--help"]), @"
+    Cancel a run: end all of its work that is not over
+
+    Async work is dropped at its next await point, other work is told. With a
+    component, only its pieces of work that are not over end, and the run goes
+    on without them.
+
+    Example:
+
+      $ tidewheel runs cancel order-7 --store orders.db
+
+    Usage: tidewheel runs cancel [OPTIONS] --store <FILE> <RUN> [COMPONENT]
+
+    Arguments:
+      <RUN>
+              The run, or the beginning of its id
+
+      [COMPONENT]
+              Only the work of this component, or the one piece of work with this id
+
+    Options:
+          --store <FILE>
+              The SQLite file that the runs are kept in
+
+          --wait <SPAN>
+              Wait so long until it is done
+
+              [default: 2s]
+
+          --no-wait
+              Do not wait until it is done
+
+          --format <FORMAT>
+              How the result is printed
+
+              Possible values:
+              - text: For people
+              - json: For programs: one object with a `version`
+
+              [default: text]
+
+      -h, --help
+              Print help (see a summary with '-h')
+    ");
+    assert_snapshot!(help_of(&["runs", "pause", "-h"]), @"
+    Pause a run: what is under way comes to its end, nothing new starts
+
+    Usage: tidewheel runs pause [OPTIONS] --store <FILE> <RUN>
+
+    Arguments:
+      <RUN>  The run, or the beginning of its id
+
+    Options:
+          --store <FILE>     The SQLite file that the runs are kept in
+          --wait <SPAN>      Wait so long until it is done [default: 2s]
+          --no-wait          Do not wait until it is done
+          --format <FORMAT>  How the result is printed [default: text] [possible values: text, json]
+      -h, --help             Print help (see more with '--help')
+    ");
+    assert_snapshot!(help_of(&["runs", "resume", "-h"]), @"
+    Let a run go on that was paused, stopped or put aside
+
+    Usage: tidewheel runs resume [OPTIONS] --store <FILE> <RUN>
+
+    Arguments:
+      <RUN>  The run, or the beginning of its id
+
+    Options:
+          --store <FILE>     The SQLite file that the runs are kept in
+          --wait <SPAN>      Wait so long until it is done [default: 2s]
+          --no-wait          Do not wait until it is done
+          --format <FORMAT>  How the result is printed [default: text] [possible values: text, json]
+      -h, --help             Print help (see more with '--help')
+    ");
+    assert_snapshot!(help_of(&["runs", "retry", "-h"]), @"
+    Try failed work of a run again
+
+    Usage: tidewheel runs retry [OPTIONS] --store <FILE> <RUN> [COMPONENT]
+
+    Arguments:
+      <RUN>        The run, or the beginning of its id
+      [COMPONENT]  Only the failed work of this component, or the one piece of work with this id
+
+    Options:
+          --store <FILE>     The SQLite file that the runs are kept in
+          --wait <SPAN>      Wait so long until it is done [default: 2s]
+          --no-wait          Do not wait until it is done
+          --format <FORMAT>  How the result is printed [default: text] [possible values: text, json]
+      -h, --help             Print help (see more with '--help')
+    ");
+    assert_snapshot!(help_of(&["runs", "signal", "--help"]), @r#"
+    Give one component of a run a value, and the others nothing
+
+    Example:
+
+      $ tidewheel runs signal order-7 approve '{"by": "ada"}' --store orders.db
+
+    Usage: tidewheel runs signal [OPTIONS] --store <FILE> <RUN> <COMPONENT> <VALUE>
+
+    Arguments:
+      <RUN>
+              The run, or the beginning of its id
+
+      <COMPONENT>
+              The component, one that takes the input of the workflow
+
+      <VALUE>
+              The value, as JSON
+
+    Options:
+          --store <FILE>
+              The SQLite file that the runs are kept in
+
+          --wait <SPAN>
+              Wait so long until it is done
+
+              [default: 2s]
+
+          --no-wait
+              Do not wait until it is done
+
+          --format <FORMAT>
+              How the result is printed
+
+              Possible values:
+              - text: For people
+              - json: For programs: one object with a `version`
+
+              [default: text]
+
+      -h, --help
+              Print help (see a summary with '-h')
+    "#);
+    assert_snapshot!(help_of(&["runs", "complete", "--help"]), @r#"
+    Give the result of work that is done elsewhere
+
+    The work got its TOKEN when it was handed out; `tidewheel runs explain`
+    shows it, too.
+
+    Example:
+
+      $ tidewheel runs complete "$TOKEN" '{"paid": true}' --store orders.db
+
+    Usage: tidewheel runs complete [OPTIONS] --store <FILE> <TOKEN> [VALUE]
+
+    Arguments:
+      <TOKEN>
+              Which attempt at which work: RUN:WORK:ATTEMPT
+
+      [VALUE]
+              The result, as JSON
+
+              [default: null]
+
+    Options:
+          --store <FILE>
+              The SQLite file that the runs are kept in
+
+          --wait <SPAN>
+              Wait so long until it is done
+
+              [default: 2s]
+
+          --no-wait
+              Do not wait until it is done
+
+          --format <FORMAT>
+              How the result is printed
+
+              Possible values:
+              - text: For people
+              - json: For programs: one object with a `version`
+
+              [default: text]
+
+      -h, --help
+              Print help (see a summary with '-h')
+    "#);
+    assert_snapshot!(help_of(&["runs", "fail", "--help"]), @r#"
+    Say that work failed that is done elsewhere
+
+    Its policy decides what follows, as for all work.
+
+    Example:
+
+      $ tidewheel runs fail "$TOKEN" 'the bank is closed' --code closed --store orders.db
+
+    Usage: tidewheel runs fail [OPTIONS] --store <FILE> <TOKEN> <MESSAGE>
+
+    Arguments:
+      <TOKEN>
+              Which attempt at which work: RUN:WORK:ATTEMPT
+
+      <MESSAGE>
+              Why it failed
+
+    Options:
+          --code <CODE>
+              A number or a word that policies look at
+
+          --store <FILE>
+              The SQLite file that the runs are kept in
+
+          --wait <SPAN>
+              Wait so long until it is done
+
+              [default: 2s]
+
+          --no-wait
+              Do not wait until it is done
+
+          --format <FORMAT>
+              How the result is printed
+
+              Possible values:
+              - text: For people
+              - json: For programs: one object with a `version`
+
+              [default: text]
+
+      -h, --help
+              Print help (see a summary with '-h')
+    "#);
+    assert_snapshot!(help_of(&["runs", "dead-letters", "--help"]), @r#"
+    List work that was put aside after it failed, and try it again
+
+    Work whose policy says `on_failure = "dead_letter"` is put aside when it
+    failed for good: with its input, its failure and its history.
+
+    Example:
+
+      $ tidewheel runs dead-letters --store orders.db
+      $ tidewheel runs dead-letters retry 3 --store orders.db
+
+    Usage: tidewheel runs dead-letters [OPTIONS] --store <FILE> [RUN]
+           tidewheel runs dead-letters <COMMAND>
+
+    Commands:
+      retry  Try work again that was put aside
+      help   Print this message or the help of the given subcommand(s)
+
+    Arguments:
+      [RUN]
+              Only those of this run, or of the one whose id begins so
+
+    Options:
+          --store <FILE>
+              The SQLite file that the runs are kept in
+
+          --format <FORMAT>
+              How the result is printed
+
+              Possible values:
+              - text: For people
+              - json: For programs: one object with a `version`
+
+              [default: text]
+
+      -h, --help
+              Print help (see a summary with '-h')
+    "#);
+    assert_snapshot!(help_of(&["runs", "dead-letters", "retry", "--help"]), @"
+    Try work again that was put aside
+
+    Its run is asked to retry it, and when that is taken, the letter is gone. If
+    the work fails for good again, there is a new one.
+
+    Example:
+
+      $ tidewheel runs dead-letters retry 3 --store orders.db
+
+    Usage: tidewheel runs dead-letters retry [OPTIONS] --store <FILE> [ID]...
+
+    Arguments:
+      [ID]...
+              The number of the letter; may be given several times
+
+    Options:
+          --all
+              All of them
+
+          --store <FILE>
+              The SQLite file that the runs are kept in
+
+          --wait <SPAN>
+              Wait so long until it is done
+
+              [default: 2s]
+
+          --no-wait
+              Do not wait until it is done
+
+          --format <FORMAT>
+              How the result is printed
+
+              Possible values:
+              - text: For people
+              - json: For programs: one object with a `version`
+
+              [default: text]
+
+      -h, --help
+              Print help (see a summary with '-h')
+    ");
+    assert_snapshot!(help_of(&["runs", "gc", "--help"]), @"
+    Delete runs that are over, with all that is stored of them
+
+    A run is deleted if it is over and was not written for as long as
+    --older-than says. Runs that a process still holds, and those of which
+    something was asked, stay. Where a person types, the command asks first.
+
+    Example:
+
+      $ tidewheel runs gc --older-than 30d --dry-run --store orders.db
+
+    Usage: tidewheel runs gc [OPTIONS] --store <FILE> --older-than <SPAN>
+
+    Options:
+          --store <FILE>
+              The SQLite file that the runs are kept in
+
+          --older-than <SPAN>
+              Only runs that were not written for so long: 30d, 12h
+
+          --status <STATUS>
+              Only runs that ended so; several with commas between
+
+              [default: completed failed cancelled]
+              [possible values: completed, failed, cancelled]
+
+          --dry-run
+              Only show what would be deleted
+
+          --yes
+              Do not ask
+
+          --format <FORMAT>
+              How the result is printed
+
+              Possible values:
+              - text: For people
+              - json: For programs: one object with a `version`
+
+              [default: text]
+
+      -h, --help
+              Print help (see a summary with '-h')
+    ");
+}
+
+#[test]
+fn every_command_has_an_example() {
+    for command in
+        "list show events results explain cancel pause resume retry signal complete fail gc".split(' ')
+    {
+        let help = help_of(&["runs", command, "--help"]);
+        assert!(help.contains(&format!("\n  $ tidewheel runs {command} ")), "{help}");
+    }
 }

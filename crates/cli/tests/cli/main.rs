@@ -2,6 +2,7 @@
 
 mod home;
 
+mod asking;
 mod crash;
 mod decide;
 mod demo;
@@ -9,6 +10,8 @@ mod errors;
 mod guides;
 mod help;
 mod policy;
+mod runs;
+mod shop;
 
 use std::path::Path;
 

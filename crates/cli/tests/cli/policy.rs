@@ -391,7 +391,7 @@ fn an_unknown_kind_is_refused_with_the_kinds() {
     assert_snapshot!(check(RULES, &["--kind", "stepp"]), @"
     --- stderr
     error: invalid value 'stepp' for '--kind <KIND>'
-      [possible values: step, condition, rule, join, map, reduce, accumulator, state_machine, fsm, aggregate, saga, process_manager, sub_workflow, builtin, shell, agent, gate]
+      [possible values: step, condition, rule, join, map, reduce, accumulator, state_machine, fsm, aggregate, compensation, saga, process_manager, sub_workflow, builtin, shell, agent, gate]
 
       tip: a similar value exists: 'step'
 

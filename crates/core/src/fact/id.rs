@@ -78,6 +78,11 @@ id_type! {
 }
 
 impl FactId {
+    /// Returns the id of an input of a run, which are counted from zero.
+    pub(crate) fn of_input(run: &RunId, sequence: u32) -> Self {
+        Self::hashed(&[b"input\0", run.as_str().as_bytes(), b"\0", &sequence.to_le_bytes()])
+    }
+
     /// Returns the id of what a node made of a fact. It fits into one block of the hash, which is what most of
     /// a run's time would go into otherwise.
     pub(crate) fn of_parts(node: [u8; 16], parent: [u8; 16], emission: u32) -> Self {
@@ -129,6 +134,12 @@ impl RunId {
     #[must_use]
     pub fn as_str(&self) -> &str {
         &self.0
+    }
+}
+
+impl From<String> for RunId {
+    fn from(id: String) -> Self {
+        Self::new(&id)
     }
 }
 

@@ -45,8 +45,9 @@ pub enum Admission {
     Refused(Timestamp),
 }
 
-/// The right to one attempt. It is used up when its outcome is told.
-#[derive(Debug, PartialEq, Eq, Serialize, Deserialize)]
+/// The right to one attempt. It is used up when its outcome is told; whoever tells it twice because nobody knows
+/// whether the first time counted keeps a copy.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Permit {
     epoch: u64,
 }
@@ -131,6 +132,31 @@ impl Breaker {
         {
             self.state = State::HalfOpen { probes: probes.saturating_sub(1), successes, since };
         }
+    }
+
+    /// Returns until when it refuses an attempt that was let in before and failed; `None` if nothing changed since it
+    /// was let in. What the attempt itself means for the breaker is not its own obstacle.
+    #[must_use]
+    pub fn refuses_again(
+        &self,
+        config: &CircuitBreaker,
+        permit: &Permit,
+        now: Timestamp,
+    ) -> Option<Timestamp> {
+        if permit.epoch == self.epoch { None } else { self.refuses_until(config, now) }
+    }
+
+    /// Returns the permit of an attempt that began long ago and of which nobody knows the permit any more: it counts
+    /// while the breaker is closed.
+    #[must_use]
+    pub fn late_permit(&self) -> Option<Permit> {
+        matches!(self.state, State::Closed { .. }).then_some(Permit { epoch: self.epoch })
+    }
+
+    /// Tells whether it is half open: what its probes come to may change it at any time.
+    #[must_use]
+    pub const fn is_probed(&self) -> bool {
+        matches!(self.state, State::HalfOpen { .. })
     }
 
     /// Returns the name of the state: `closed`, `open` or `half_open`.

@@ -33,6 +33,12 @@ impl Budget {
         Some(Self { taken: refilled.taken + 1, since })
     }
 
+    /// Gives a token back that was taken for a retry that is not made.
+    #[must_use]
+    pub const fn given_back(&self) -> Self {
+        Self { taken: self.taken.saturating_sub(1), since: self.since }
+    }
+
     /// Lets come back what is due. A clock that runs backwards brings nothing.
     fn refilled(&self, config: &RetryBudget, now: Timestamp) -> Self {
         let interval = config.refill.as_millis().saturating_mul(1_000_000).max(1);

@@ -18,6 +18,7 @@ mod rate;
 mod record;
 mod resolve;
 mod resolved;
+mod slots;
 mod view;
 mod written;
 
@@ -34,5 +35,6 @@ pub use rate::{Rate, Slot};
 pub use record::{RecordedPolicy, RecordedRule};
 pub use resolve::{Overlay, Resolution, Rule, Rules};
 pub use resolved::{DEFAULT_BASE_DELAY, DEFAULT_MAX_DELAY, Resolved};
+pub use slots::Slots;
 pub use view::{ErrorCode, Failure, Kind, NodeInfo, Overrides, Recovery};
 pub use written::Policy;

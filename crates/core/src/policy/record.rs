@@ -74,12 +74,17 @@ impl Policy {
     }
 }
 
+impl Rule {
+    pub(super) fn to_record(&self) -> String {
+        write(&PolicyForm::of(self.policy(), Some(self.matcher())))
+    }
+}
+
 impl Rules {
     /// Returns the rules as records, one line each, in order.
     #[must_use]
     pub fn to_records(&self) -> Vec<String> {
-        let record = |rule: &Rule| write(&PolicyForm::of(rule.policy(), Some(rule.matcher())));
-        self.as_slice().iter().map(record).collect()
+        self.as_slice().iter().map(Rule::to_record).collect()
     }
 
     /// Reads a record of one rule back.

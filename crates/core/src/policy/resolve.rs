@@ -9,6 +9,7 @@ use super::resolved::Resolved;
 use super::view::NodeInfo;
 use super::written::Policy;
 use crate::document::{Problem, Problems};
+use crate::fact::NodeId;
 
 /// A matcher with its policy, checked.
 #[derive(Clone, Debug)]
@@ -29,6 +30,13 @@ impl Rule {
     #[must_use]
     pub const fn policy(&self) -> &Policy {
         &self.policy
+    }
+
+    /// Returns what tells this rule from others, in every process, where a limit counts for the rule by itself.
+    fn identity(&self, resolved: &Resolved) -> Option<String> {
+        let counts_alone = resolved.rate_limit.as_ref().is_some_and(|limit| limit.name.is_none())
+            || resolved.concurrency_limit.as_ref().is_some_and(|limit| limit.name.is_none());
+        counts_alone.then(|| NodeId::hashed(&[self.to_record().as_bytes()]).to_string())
     }
 
     /// Returns the policy with every field.
@@ -82,6 +90,14 @@ pub struct Resolution<'a> {
 }
 
 impl Rules {
+    /// Returns the components that are to undo something, as far as rules name them.
+    pub fn compensations(&self) -> impl Iterator<Item = &str> {
+        self.as_slice().iter().filter_map(|rule| match &rule.resolved().compensation {
+            Some(super::functions::Compensation::Node(name)) => Some(name.as_str()),
+            Some(super::functions::Compensation::Function(_)) | None => None,
+        })
+    }
+
     /// Checks rules and puts them together.
     ///
     /// # Errors
@@ -108,7 +124,9 @@ impl Rules {
                             problems.push(at(problem));
                         }
                     }
-                    checked.push(Rule { matcher, policy, resolved: Arc::new(resolved) });
+                    let mut rule = Rule { matcher, policy, resolved: Arc::default() };
+                    rule.resolved = Arc::new(Resolved { rule: rule.identity(&resolved), ..resolved });
+                    checked.push(rule);
                 }
                 Err(found) => problems.extend(found.all().iter().cloned().map(at)),
             }

@@ -10,6 +10,7 @@ use super::options::{
 };
 use super::view::Failure;
 use super::written::Policy;
+use crate::event::Hold;
 use crate::time::{Span, Timestamp};
 
 /// The first delay where a policy says nothing: long enough for a hiccup to pass.
@@ -71,6 +72,8 @@ pub struct Resolved {
     pub log_level: Option<LogLevel>,
     /// What telemetry and logs carry along.
     pub metadata: Map<String, serde_json::Value>,
+    /// Which rule it is of, where limits count per rule.
+    pub rule: Option<String>,
 }
 
 impl Default for Resolved {
@@ -114,6 +117,7 @@ impl Resolved {
             telemetry_prefix: written.telemetry_prefix,
             log_level: written.log_level,
             metadata: written.metadata.unwrap_or_default(),
+            rule: None,
         }
     }
 
@@ -160,6 +164,7 @@ impl Resolved {
             telemetry_prefix,
             log_level,
             metadata,
+            rule: _,
         } = self;
         let limits = [timeout, total_timeout, deadline];
         *max_retries == 0
@@ -182,6 +187,44 @@ impl Resolved {
             && telemetry_prefix.is_none()
             && log_level.is_none()
             && metadata.is_empty()
+    }
+
+    /// Tells whether work under this policy may have to wait before it begins: for a time, or until it is let in.
+    #[must_use]
+    pub fn is_gated(&self) -> bool {
+        self.delay.is_some() || self.scheduled_at.is_some() || self.is_admitted()
+    }
+
+    /// Tells whether work under this policy has to be let in, each time it begins.
+    #[must_use]
+    pub fn is_admitted(&self) -> bool {
+        self.rate_limit.is_some()
+            || self.concurrency_limit.is_some()
+            || self.circuit_breaker.is_some()
+            || self.idempotency_key.is_some()
+    }
+
+    /// Returns why and until when the first attempt waits, of work that could begin now.
+    #[must_use]
+    pub fn begins_later(&self, now: Timestamp) -> Option<(Hold, Timestamp)> {
+        let delay = self.delay.map(|delay| (Hold::Delay, now.saturating_add(delay)));
+        let schedule = self.scheduled_at.map(|at| (Hold::Schedule, at));
+        let later = delay.into_iter().chain(schedule).max_by_key(|(_, until)| *until);
+        later.filter(|(_, until)| *until > now)
+    }
+
+    /// Returns when it is too late for work under this policy, whether it has begun or not: its deadline, that of the run,
+    /// or the end of the time for all attempts.
+    #[must_use]
+    pub fn limit(
+        &self,
+        accepted_at: Option<Timestamp>,
+        started_at: Option<Timestamp>,
+        run_deadline: Option<Timestamp>,
+    ) -> Option<Timestamp> {
+        let deadline = accepted_at.and_then(|at| Some(at.saturating_add(self.deadline.span()?)));
+        let total = started_at.and_then(|at| Some(at.saturating_add(self.total_timeout.span()?)));
+        [deadline, total, run_deadline].into_iter().flatten().min()
     }
 
     /// Tells whether a failure is one that this policy retries.

@@ -34,6 +34,8 @@ word_enum! {
         Fsm = "fsm",
         /// Commands that become events.
         Aggregate = "aggregate",
+        /// Undoes what another component did.
+        Compensation = "compensation",
         /// Transactions with compensations.
         Saga = "saga",
         /// Events that become commands.

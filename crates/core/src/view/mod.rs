@@ -1,9 +1,17 @@
 //! Views as data: what people look at, before anybody draws it.
 
+mod explain;
 mod graph;
+mod moment;
 mod rehearsal;
+mod spent;
 mod story;
 
+pub use explain::explain;
 pub use graph::{EdgeView, GraphView, NodeView};
+pub use moment::{absolute, between, long, moment, relative};
 pub use rehearsal::{Attempt, Rehearsal, Script, rehearse};
-pub use story::{AbsenceLine, AttemptLine, FactLine, InputLine, Story, WorkLine, WorkState};
+pub use spent::{Spent, SpentRow};
+pub use story::{
+    AbsenceLine, AttemptLine, Doing, FactLine, InputLine, Story, Stretch, UndoState, WorkLine, WorkState,
+};

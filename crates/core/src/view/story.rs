@@ -1,14 +1,18 @@
 //! The story of a run, told by its log alone: no definition is needed, nothing is called. What people look at is
 //! made of this.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use serde::Serialize;
 
 use crate::decide::{Decision, Record};
-use crate::event_json::{AbsenceForm, EventError, Form, PhaseForm, failed, record};
+use crate::event::{Hold, Phase};
+use crate::event_json::{AbsenceForm, EventError, Form, PhaseForm, UndoForm, failed, record};
+use crate::execute::runnable_id;
+use crate::fact::{FactId, NodeId, RunId, RunnableId};
 use crate::policy::Failure;
 use crate::time::Timestamp;
+use crate::work::Token;
 
 /// What happened in a run.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
@@ -21,11 +25,23 @@ pub struct Story {
     pub facts: Vec<FactLine>,
     /// What will not come, and why.
     pub absences: Vec<AbsenceLine>,
+    /// What was asked of the run and not done, by its number, and why.
+    pub refused: BTreeMap<i64, String>,
     #[serde(skip)]
     lineages: Vec<Lineage>,
-    /// For each fact of the run, whether it is an input, and its value.
+    /// The component that made each fact; `None` for an input.
+    #[serde(skip)]
+    makers: Vec<Option<String>>,
+    /// The piece of work that said how it is undone, in the order in which that was said.
+    #[serde(skip)]
+    sayers: Vec<u32>,
+    /// The components that give lineages their turn at a state.
+    #[serde(skip)]
+    states: BTreeSet<String>,
     #[serde(skip)]
     seen_facts: u32,
+    #[serde(skip)]
+    identities: Option<Identities>,
 }
 
 /// An input.
@@ -39,6 +55,24 @@ pub struct InputLine {
     pub key: Option<String>,
     /// The one component that it was for.
     pub to: Option<String>,
+    /// Whether what it caused is undone, and how far that is.
+    pub undo: UndoState,
+}
+
+/// Whether what an input caused is undone.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum UndoState {
+    /// It is not.
+    #[default]
+    None,
+    /// It is being undone.
+    Begun {
+        /// Since when, if somebody knows the time.
+        at: Option<Timestamp>,
+    },
+    /// All that can be undone is undone.
+    Ended,
 }
 
 /// A piece of work.
@@ -46,16 +80,31 @@ pub struct InputLine {
 pub struct WorkLine {
     /// Its component; an id where it has no name.
     pub node: String,
+    /// Its identity, where the story knows the nodes of the run.
+    pub id: Option<RunnableId>,
     /// Whether a condition was looked at.
     pub is_look: bool,
+    /// The component whose work this one undoes.
+    pub undoes: Option<String>,
     /// The input that caused it, counted from zero.
     pub input: u32,
     /// Its place in the maps around it, outermost first.
     pub items: Vec<u32>,
     /// Its attempts, in order.
     pub attempts: Vec<AttemptLine>,
+    /// How often a person gave it all its attempts again.
+    pub round: u32,
     /// How it is.
     pub state: WorkState,
+    /// The name of what it waits for, if it is held by something with a name; the token, if somebody outside ends
+    /// it.
+    pub held_on: Option<String>,
+    /// When it was woken, if the story was told with times.
+    pub woken_at: Option<Timestamp>,
+    /// What it spent its time with, in order; the last one is open while it is not over.
+    pub stretches: Vec<Stretch>,
+    /// How many attempts its policy lets follow the first, if that was ever asked.
+    pub retries_allowed: Option<u32>,
     /// When it was over.
     pub ended_at: Option<Timestamp>,
     /// The last failure, if it failed for good or a fallback helped.
@@ -77,6 +126,13 @@ pub enum WorkState {
         /// When that is due.
         until: Timestamp,
     },
+    /// Something holds it.
+    Held {
+        /// What.
+        why: Hold,
+        /// When somebody looks at it again; `None` if somebody else says so.
+        until: Option<Timestamp>,
+    },
     /// It gave its result, or needed none.
     Completed,
     /// A fallback gave its result.
@@ -85,6 +141,65 @@ pub enum WorkState {
     Failed,
     /// It failed, and its policy lets that pass.
     Skipped,
+    /// It failed and got another chance, as another piece of work.
+    Replaced,
+}
+
+/// A piece of time in the life of a piece of work.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+pub struct Stretch {
+    /// What it was spent with.
+    pub doing: Doing,
+    /// What held it, where it was spent with waiting.
+    pub hold: Option<Hold>,
+    /// When it began.
+    pub from: Timestamp,
+    /// When it ended; `None` while it goes on.
+    pub to: Option<Timestamp>,
+}
+
+/// What a piece of work spends its time with.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Doing {
+    /// Somebody works on it.
+    Attempt,
+    /// Its process was lost, and some time later the same attempt was handed out again.
+    Lost,
+    /// It could start, and waits for somebody who does it.
+    Queue,
+    /// It waits for its next attempt.
+    Backoff,
+    /// Something else holds it: a limit, a time, somebody outside.
+    Waiting,
+}
+
+impl Doing {
+    /// All of them; those that get on best first.
+    pub const ALL: [Self; 5] = [Self::Attempt, Self::Lost, Self::Queue, Self::Backoff, Self::Waiting];
+
+    /// Returns the word for it.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Attempt => "attempt",
+            Self::Lost => "lost",
+            Self::Queue => "queue",
+            Self::Backoff => "backoff",
+            Self::Waiting => "waiting",
+        }
+    }
+
+    /// Returns its place among all.
+    pub(super) const fn place(self) -> usize {
+        match self {
+            Self::Attempt => 0,
+            Self::Lost => 1,
+            Self::Queue => 2,
+            Self::Backoff => 3,
+            Self::Waiting => 4,
+        }
+    }
 }
 
 /// One attempt at a piece of work.
@@ -92,6 +207,8 @@ pub enum WorkState {
 pub struct AttemptLine {
     /// Its number, counted from zero.
     pub number: u32,
+    /// How often a person had given the work all its attempts again by then.
+    pub round: u32,
     /// When it was handed out; several times if it got lost with its process.
     pub dispatched_at: Vec<Timestamp>,
     /// Why it failed.
@@ -113,6 +230,8 @@ pub struct FactLine {
     pub items: Vec<u32>,
     /// The value.
     pub value: serde_json::Value,
+    /// When it was stored, if the story was told with times.
+    pub at: Option<Timestamp>,
 }
 
 /// Something that will not come.
@@ -132,7 +251,31 @@ struct Lineage {
     items: Vec<u32>,
 }
 
+/// What it takes to tell the identities of pieces of work.
+#[derive(Clone, Debug, PartialEq)]
+struct Identities {
+    run: RunId,
+    nodes: BTreeMap<String, NodeId>,
+    /// The facts so far; `None` where a node is not known.
+    facts: Vec<Option<FactId>>,
+    /// The fact that woke each piece of work.
+    works: Vec<u32>,
+    /// The nodes that take lists apart.
+    fans: BTreeSet<String>,
+    /// The nodes with a state that has its first value.
+    initiated: BTreeSet<String>,
+}
+
 impl Story {
+    /// Begins the story of a run whose nodes are known: its pieces of work have their identities.
+    #[must_use]
+    pub fn of_run(run: RunId, nodes: BTreeMap<String, NodeId>) -> Self {
+        let (facts, works) = (Vec::new(), Vec::new());
+        let (fans, initiated) = (BTreeSet::new(), BTreeSet::new());
+        let identities = Some(Identities { run, nodes, facts, works, fans, initiated });
+        Self { identities, ..Self::default() }
+    }
+
     /// Tells the story of the lines of a log.
     ///
     /// # Errors
@@ -140,28 +283,38 @@ impl Story {
     pub fn of<'l>(lines: impl IntoIterator<Item = &'l str>) -> Result<Self, EventError> {
         let mut story = Self::default();
         for line in lines {
-            story.add(line)?;
+            story.add(line, None)?;
         }
         Ok(story)
     }
 
-    /// Adds the next line of the log.
+    /// Adds the next line of the log, which was stored at that instant, if somebody knows.
     ///
     /// # Errors
     /// The line is no event, or not one that can follow.
-    pub fn add(&mut self, line: &str) -> Result<(), EventError> {
+    pub fn add(&mut self, line: &str, stored_at: Option<Timestamp>) -> Result<(), EventError> {
         let form: Form<'_> = serde_json::from_str(line).map_err(EventError::Malformed)?;
         match form {
             Form::FactProduced { node: None, value, .. } => {
                 let input = u32::try_from(self.inputs.len()).unwrap_or(u32::MAX);
                 self.lineages.push(Lineage { input, items: Vec::new() });
                 self.seen_facts += 1;
-                self.inputs.push(InputLine { value: read(&value)?, at: None, key: None, to: None });
+                if let Some(identities) = &mut self.identities {
+                    identities.add_input(input);
+                }
+                self.makers.push(None);
+                let (value, undo) = (read(&value)?, UndoState::None);
+                self.inputs.push(InputLine { value, at: None, key: None, to: None, undo });
             }
-            Form::FactProduced { node: Some(node), lineage, value, .. } => {
+            Form::FactProduced { node: Some(node), parent, lineage, value, .. } => {
                 let Lineage { input, items } = self.lineage(lineage)?.clone();
                 self.seen_facts += 1;
-                self.facts.push(FactLine { node: node.into_owned(), input, items, value: read(&value)? });
+                if let Some(identities) = &mut self.identities {
+                    identities.add_fact(&node, parent, items.last().copied());
+                }
+                let (node, value) = (node.into_owned(), read(&value)?);
+                self.makers.push(Some(node.clone()));
+                self.facts.push(FactLine { node, input, items, value, at: stored_at });
             }
             Form::InputAccepted { input, at, key, to } => {
                 let line = self.inputs.get_mut(input as usize).ok_or(EventError::OutOfOrder)?;
@@ -169,38 +322,110 @@ impl Story {
                 line.key = key.map(std::borrow::Cow::into_owned);
                 line.to = to.map(std::borrow::Cow::into_owned);
             }
-            Form::FannedOut { lineage, count, .. } => {
+            Form::FannedOut { node, lineage, count, .. } => {
+                if let Some(identities) = &mut self.identities {
+                    identities.fans.insert(node.into_owned());
+                }
                 let list = self.lineage(lineage)?.clone();
                 self.lineages.extend((0..count).map(|index| {
                     let items = list.items.iter().copied().chain([index]).collect();
                     Lineage { input: list.input, items }
                 }));
             }
-            Form::RunnableActivated { node, lineage, phase, .. } => {
+            Form::RunnableActivated { node, fact, lineage, phase, .. } => {
                 let Lineage { input, items } = self.lineage(lineage)?.clone();
-                self.works.push(WorkLine {
-                    node: node.into_owned(),
-                    is_look: matches!(phase, PhaseForm::Match),
-                    input,
-                    items,
-                    attempts: Vec::new(),
-                    state: WorkState::Pending,
-                    ended_at: None,
-                    failure: None,
-                    decision: None,
-                });
+                let phase = match phase {
+                    PhaseForm::Match => Phase::Match,
+                    PhaseForm::Work => Phase::Work,
+                    PhaseForm::Undo => Phase::Undo,
+                };
+                let identities = self.identities.as_mut();
+                let mut work = WorkLine::woken(node.into_owned(), input, items, stored_at);
+                work.is_look = phase == Phase::Match;
+                work.id = identities.and_then(|identities| identities.add_work(&work.node, fact, phase));
+                self.works.push(work);
+            }
+            Form::UndoRegistered { act, .. } => {
+                self.work(act)?;
+                self.sayers.push(act);
+            }
+            Form::UndoBegun { input, at } => {
+                let line = self.inputs.get_mut(input as usize).ok_or(EventError::OutOfOrder)?;
+                line.undo = UndoState::Begun { at: at.or(stored_at) };
+            }
+            Form::UndoActivated { node, undo, lineage, .. } => {
+                let Lineage { input, items } = self.lineage(lineage)?.clone();
+                let mut work = WorkLine::woken(node.into_owned(), input, items, stored_at);
+                let identities = self.identities.as_mut();
+                match undo {
+                    UndoForm::Fact(fact) => {
+                        work.undoes = self.makers.get(fact as usize).cloned().flatten();
+                        let id = |own: &mut Identities| own.add_work(&work.node, fact, Phase::Undo);
+                        work.id = identities.and_then(id);
+                    }
+                    UndoForm::Registered(place) => {
+                        let sayer = self.sayers.get(place as usize).copied().ok_or(EventError::OutOfOrder)?;
+                        work.undoes = self.works.get(sayer as usize).map(|work| work.node.clone());
+                        let id = |own: &mut Identities| {
+                            let fact = own.works.get(sayer as usize).copied()?;
+                            own.add_work(&work.node, fact, Phase::Undo)
+                        };
+                        work.id = identities.and_then(id);
+                    }
+                }
+                self.works.push(work);
+            }
+            Form::UndoEnded { input } => {
+                let line = self.inputs.get_mut(input as usize).ok_or(EventError::OutOfOrder)?;
+                line.undo = UndoState::Ended;
+            }
+            Form::RunnableHeld { act, why, on, until, at } => {
+                let run = self.identities.as_ref().map(|identities| identities.run.clone());
+                let work = self.work(act)?;
+                work.state = WorkState::Held { why, until };
+                work.held_on = on.map(std::borrow::Cow::into_owned);
+                if why == Hold::External {
+                    let attempt = work.attempts.last().map_or(0, |attempt| attempt.number);
+                    let round = work.round;
+                    let token = work.id.zip(run).map(|(work, run)| Token { run, work, attempt, round });
+                    work.held_on = token.map(|token| token.to_string());
+                }
+                work.turn_to(Some(Doing::Waiting), at.or(stored_at));
+                if let Some(last) = work.stretches.last_mut() {
+                    last.hold = Some(why);
+                }
+            }
+            Form::RunnableReopened { act, at } => self.reopen(act, at.or(stored_at))?,
+            Form::StateQueued { node, .. } => {
+                self.states.insert(node.into_owned());
             }
             Form::RunnableDispatched { act, attempt, at } => {
                 let work = self.work(act)?;
+                if let (WorkState::Running, Some(last)) = (work.state, work.stretches.last_mut()) {
+                    last.doing = Doing::Lost;
+                }
+                work.held_on = None;
+                if let (WorkState::Waiting { until }, Some(at)) = (work.state, at)
+                    && until < at
+                {
+                    work.turn_to(Some(Doing::Queue), Some(until));
+                }
                 work.state = WorkState::Running;
                 work.attempt(attempt).dispatched_at.extend(at);
+                work.turn_to(Some(Doing::Attempt), at.or(stored_at));
             }
-            Form::RunnableReleased { act } => self.work(act)?.state = WorkState::Pending,
+            Form::RunnableReleased { act } => {
+                let work = self.work(act)?;
+                work.state = WorkState::Pending;
+                work.turn_to(Some(Doing::Queue), stored_at);
+            }
             Form::AttemptFailed { act, failed: form } => {
                 let attempt = form.read()?;
                 let until = attempt.due();
                 let work = self.work(act)?;
                 work.state = WorkState::Waiting { until };
+                work.retries_allowed = Some(attempt.decided.policy.max_retries);
+                work.turn_to(Some(Doing::Backoff), Some(attempt.decided.situation.now));
                 let line = work.attempt(attempt.decided.situation.attempt);
                 line.decided_at = Some(attempt.decided.situation.now);
                 line.decision = Some(attempt.decided.decision);
@@ -209,7 +434,7 @@ impl Story {
             Form::RunnableCompleted { act, at, recovered, .. } => {
                 let recovered = recovered.map(|form| form.read()).transpose()?;
                 let work = self.work(act)?;
-                work.ended_at = at;
+                work.end(at.or(stored_at));
                 if let Some(last) = recovered {
                     work.end_badly(WorkState::Recovered, last.failure, Some(last.decided));
                 } else {
@@ -219,19 +444,20 @@ impl Story {
             Form::RunnableFailed { act, failure, at, decided, .. } => {
                 let (failure, decided) = (failed(&failure)?, decided.map(|text| record(&text)).transpose()?);
                 let work = self.work(act)?;
-                work.ended_at = at;
+                work.end(at.or(stored_at));
                 work.end_badly(WorkState::Failed, failure, decided);
             }
             Form::RunnableSkipped { act, failure, at, decided, .. } => {
                 let (failure, decided) = (failed(&failure)?, decided.map(|text| record(&text)).transpose()?);
                 let work = self.work(act)?;
-                work.ended_at = at;
+                work.end(at.or(stored_at));
                 work.end_badly(WorkState::Skipped, failure, decided);
             }
             Form::ActivationConsumed { act } => {
                 let work = self.work(act)?;
-                if matches!(work.state, WorkState::Pending | WorkState::Running | WorkState::Waiting { .. }) {
+                if !work.state.is_over() {
                     work.state = WorkState::Completed;
+                    work.end(stored_at);
                 }
             }
             Form::NodeSettled { node, lineage, why } => {
@@ -245,15 +471,21 @@ impl Story {
                 };
                 self.absences.push(AbsenceLine { node: node.into_owned(), input, why });
             }
+            Form::StateInitiated { node, .. } => {
+                if let Some(identities) = &mut self.identities {
+                    identities.initiated.insert(node.into_owned());
+                }
+            }
+            Form::CommandRefused { command, why } => {
+                self.refused.insert(command, why.into_owned());
+            }
             Form::ComponentsAdded { .. }
             | Form::ConditionSatisfied { .. }
             | Form::JoinFactReceived { .. }
             | Form::JoinCompleted { .. }
             | Form::FanInReceived { .. }
             | Form::FanInCompleted { .. }
-            | Form::StateQueued { .. }
-            | Form::StateAdvanced { .. }
-            | Form::StateInitiated { .. } => {}
+            | Form::StateAdvanced { .. } => {}
         }
         Ok(())
     }
@@ -262,6 +494,25 @@ impl Story {
     #[must_use]
     pub const fn facts_len(&self) -> u32 {
         self.seen_facts
+    }
+
+    /// Tells why a piece of work cannot be tried again; `None` if it can, as far as the log tells.
+    #[must_use]
+    pub fn no_retry(&self, work: &WorkLine) -> Option<&'static str> {
+        match work.state {
+            WorkState::Held { why: Hold::Pause, .. } => return None,
+            WorkState::Failed | WorkState::Skipped => {}
+            WorkState::Pending
+            | WorkState::Running
+            | WorkState::Waiting { .. }
+            | WorkState::Held { .. }
+            | WorkState::Completed
+            | WorkState::Recovered
+            | WorkState::Replaced => return Some("only work that failed can be tried again"),
+        }
+        let input = self.inputs.get(work.input as usize);
+        let is_undone = input.is_some_and(|input| input.undo != UndoState::None);
+        is_undone.then_some("what its input caused was undone")
     }
 
     /// Returns the values of each component, in the order in which they came.
@@ -274,6 +525,37 @@ impl Story {
         results
     }
 
+    /// Gives failed work all its attempts again. What nobody waited for because of it is awaited again.
+    fn reopen(&mut self, act: u32, at: Option<Timestamp>) -> Result<(), EventError> {
+        let is_state = self.works.get(act as usize).is_some_and(|work| self.states.contains(&work.node));
+        let work = self.work(act)?;
+        let was_over = work.state.is_over();
+        work.round += 1;
+        work.held_on = None;
+        work.failure = None;
+        work.decision = None;
+        // A state gives it another turn, as another piece of work.
+        if is_state {
+            work.state = WorkState::Replaced;
+            work.end(at);
+        } else {
+            work.state = WorkState::Pending;
+            work.ended_at = None;
+            work.turn_to(Some(Doing::Queue), at);
+        }
+        let (node, input) = (work.node.clone(), work.input);
+        let has_failed = |work: &WorkLine| matches!(work.state, WorkState::Failed | WorkState::Skipped);
+        let others = self.works.iter().any(|work| work.input == input && has_failed(work));
+        // Without the definition nobody can tell what comes after what; what another failure may be to blame for
+        // stays, and what is absent still is told again.
+        self.absences.retain(|absence| {
+            let is_own = absence.node == node;
+            let is_after = !others && absence.why.starts_with("upstream_");
+            !was_over || absence.input != input || !(is_own || is_after)
+        });
+        Ok(())
+    }
+
     fn lineage(&self, lineage: u32) -> Result<&Lineage, EventError> {
         self.lineages.get(lineage as usize).ok_or(EventError::OutOfOrder)
     }
@@ -283,12 +565,112 @@ impl Story {
     }
 }
 
+impl Identities {
+    fn add_input(&mut self, input: u32) {
+        self.facts.push(Some(FactId::of_input(&self.run, input)));
+    }
+
+    fn add_fact(&mut self, node: &str, parent: Option<u32>, item: Option<u32>) {
+        let emission = if self.fans.contains(node) {
+            item.unwrap_or(0)
+        } else {
+            u32::from(self.initiated.contains(node))
+        };
+        let parent = parent.and_then(|parent| self.facts.get(parent as usize).copied().flatten());
+        let id = self
+            .node(node)
+            .zip(parent)
+            .map(|(node, parent)| FactId::of_parts(node.to_bytes(), parent.to_bytes(), emission));
+        self.facts.push(id);
+    }
+
+    fn add_work(&mut self, node: &str, fact: u32, phase: Phase) -> Option<RunnableId> {
+        self.works.push(fact);
+        let fact = self.facts.get(fact as usize).copied().flatten()?;
+        Some(runnable_id(&self.run, self.node(node)?, fact, phase))
+    }
+
+    fn node(&self, name: &str) -> Option<NodeId> {
+        self.nodes.get(name).copied().or_else(|| NodeId::parse(name))
+    }
+}
+
+impl WorkState {
+    /// Tells whether nothing more will happen to the work by itself.
+    #[must_use]
+    pub const fn is_over(self) -> bool {
+        match self {
+            Self::Pending | Self::Running | Self::Waiting { .. } | Self::Held { .. } => false,
+            Self::Completed | Self::Recovered | Self::Failed | Self::Skipped | Self::Replaced => true,
+        }
+    }
+
+    /// Returns the word for it.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Pending => "pending",
+            Self::Running => "running",
+            Self::Waiting { .. } => "waiting",
+            Self::Held { .. } => "held",
+            Self::Completed => "completed",
+            Self::Recovered => "recovered",
+            Self::Failed => "failed",
+            Self::Skipped => "skipped",
+            Self::Replaced => "replaced",
+        }
+    }
+}
+
 impl WorkLine {
+    pub(super) fn woken(node: String, input: u32, items: Vec<u32>, at: Option<Timestamp>) -> Self {
+        let mut work = Self {
+            node,
+            id: None,
+            is_look: false,
+            undoes: None,
+            input,
+            items,
+            attempts: Vec::new(),
+            round: 0,
+            state: WorkState::Pending,
+            held_on: None,
+            woken_at: at,
+            stretches: Vec::new(),
+            retries_allowed: None,
+            ended_at: None,
+            failure: None,
+            decision: None,
+        };
+        work.turn_to(Some(Doing::Queue), at);
+        work
+    }
+
+    /// Ends what it does, and begins something else, if that is known. Clocks of several processes may differ, so
+    /// an instant may be a little earlier than the one before.
+    fn turn_to(&mut self, doing: Option<Doing>, at: Option<Timestamp>) {
+        let Some(at) = at else { return };
+        let mut from = at;
+        if let Some(last) = self.stretches.last_mut().filter(|last| last.to.is_none()) {
+            from = at.max(last.from);
+            last.to = Some(from);
+        }
+        self.stretches.extend(doing.map(|doing| Stretch { doing, hold: None, from, to: None }));
+    }
+
+    fn end(&mut self, at: Option<Timestamp>) {
+        self.ended_at = at;
+        self.turn_to(None, at);
+    }
+
     fn attempt(&mut self, number: u32) -> &mut AttemptLine {
-        let place = self.attempts.iter().position(|attempt| attempt.number == number);
+        let round = self.round;
+        let is_it = |attempt: &AttemptLine| attempt.number == number && attempt.round == round;
+        let place = self.attempts.iter().position(is_it);
         let place = place.unwrap_or_else(|| {
             self.attempts.push(AttemptLine {
                 number,
+                round,
                 dispatched_at: Vec::new(),
                 failure: None,
                 decision: None,
@@ -303,6 +685,7 @@ impl WorkLine {
         self.state = state;
         self.decision = decided.map(|decided| decided.decision);
         if let Some(decided) = decided {
+            self.retries_allowed = Some(decided.policy.max_retries);
             let attempt = self.attempt(decided.situation.attempt);
             attempt.failure = Some(failure.clone());
             attempt.decision = Some(decided.decision);
@@ -314,4 +697,214 @@ impl WorkLine {
 
 fn read(value: &serde_json::value::RawValue) -> Result<serde_json::Value, EventError> {
     serde_json::from_str(value.get()).map_err(EventError::Malformed)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::decide::{RetryPolicy, Situation};
+    use crate::policy::{JitterSeed, Policy};
+    use crate::view::explain;
+
+    fn at(seconds: u64) -> Timestamp {
+        Timestamp::from_millis(seconds * 1_000)
+    }
+
+    fn dispatched(attempt: u32, seconds: u64) -> (u64, String) {
+        let nanos = at(seconds).as_nanos();
+        (seconds, format!(r#"{{"runnable_dispatched":{{"act":0,"attempt":{attempt},"at":{nanos}}}}}"#))
+    }
+
+    /// Tells a story whose work was woken in second 1; each line comes with the second in which it was stored.
+    fn told(lines: &[(u64, String)]) -> Story {
+        let woken = [
+            r#"{"fact_produced":{"fact":0,"node":null,"parent":null,"lineage":0,"value":1}}"#,
+            r#"{"runnable_activated":{"act":0,"node":"pay","fact":0,"lineage":0,"phase":"work"}}"#,
+        ];
+        let mut story = Story::default();
+        for line in woken {
+            story.add(line, Some(at(1))).unwrap();
+        }
+        for (seconds, line) in lines {
+            story.add(line, Some(at(*seconds))).unwrap();
+        }
+        story
+    }
+
+    fn stretches(story: &Story) -> Vec<(&'static str, u64, Option<u64>)> {
+        let seconds = |instant: Timestamp| instant.as_nanos() / 1_000_000_000;
+        let stretches = story.works[0].stretches.iter();
+        stretches.map(|one| (one.doing.name(), seconds(one.from), one.to.map(seconds))).collect()
+    }
+
+    fn attempt_failed(seconds: u64) -> (u64, String) {
+        let policy = Policy::new().max_retries(2).backoff(crate::policy::Backoff::Fixed).base_delay("5s");
+        let policy = RetryPolicy::from(&policy.resolved().unwrap());
+        let decided = Record::decide(policy, Situation::failed(0, at(seconds), JitterSeed::new("r", "n")));
+        let failure = serde_json::to_string(&Failure::new("no answer").code(503)).unwrap();
+        let decided = decided.to_json();
+        let failed = format!(r#"{{"failure":{failure},"decided":{decided}}}"#);
+        (seconds, format!(r#"{{"attempt_failed":{{"act":0,"failed":{failed}}}}}"#))
+    }
+
+    #[test]
+    fn work_that_is_retried_late_waits_in_the_queue_after_its_backoff() {
+        let story = told(&[dispatched(0, 3), attempt_failed(4), dispatched(1, 12)]);
+        let expected = [
+            ("queue", 1, Some(3)),
+            ("attempt", 3, Some(4)),
+            ("backoff", 4, Some(9)),
+            ("queue", 9, Some(12)),
+            ("attempt", 12, None),
+        ];
+        assert_eq!(stretches(&story), expected);
+        assert_eq!(
+            explain(&story.works[0], at(14)),
+            [
+                "It waited 5s in the queue.",
+                "The first attempt failed after 1s: [503] no answer. Retry 1 of 2 came 5s later \
+                 (SCHED_RETRY_SCHEDULED).",
+                "Retry 1 has been under way for 2s.",
+            ]
+        );
+    }
+
+    #[test]
+    fn an_attempt_that_got_lost_with_its_process_is_told_as_one() {
+        let ended = (9, r#"{"activation_consumed":{"act":0}}"#.to_owned());
+        let story = told(&[dispatched(0, 1), dispatched(0, 7), ended]);
+        let expected = [("queue", 1, Some(1)), ("lost", 1, Some(7)), ("attempt", 7, Some(9))];
+        assert_eq!(stretches(&story), expected);
+        assert_eq!(
+            explain(&story.works[0], at(10)),
+            [
+                "The first attempt was handed out 2 times, since the process that had it was lost.",
+                "It completed 1s ago (1970-01-01T00:00:09Z).",
+            ]
+        );
+    }
+
+    #[test]
+    fn work_that_is_given_back_is_in_the_queue_again() {
+        let released = (5, r#"{"runnable_released":{"act":0}}"#.to_owned());
+        let story = told(&[dispatched(0, 3), released]);
+        assert_eq!(stretches(&story), [("queue", 1, Some(3)), ("attempt", 3, Some(5)), ("queue", 5, None)]);
+    }
+
+    fn held(why: &str, rest: &str, seconds: u64) -> (u64, String) {
+        (seconds, format!(r#"{{"runnable_held":{{"act":0,"why":"{why}"{rest}}}}}"#))
+    }
+
+    #[test]
+    fn work_that_is_held_says_by_what_and_until_when() {
+        let until = at(20).as_nanos();
+        let lines = [
+            held("rate_limit", &format!(r#","on":"bank","until":{until}"#), 2),
+            dispatched(0, 6),
+            held("circuit_breaker", r#","on":"card""#, 8),
+        ];
+        let story = told(&lines[..1]);
+        let limited = "It waits for rate limit bank: as many have begun as may in that time. That has been so \
+                       for 3s. Next: somebody looks at it in 15s (1970-01-01T00:00:20Z).";
+        assert_eq!(explain(&story.works[0], at(5)), ["It waited 1s in the queue.", limited]);
+        let story = told(&lines);
+        let expected =
+            [("queue", 1, Some(2)), ("waiting", 2, Some(6)), ("attempt", 6, Some(8)), ("waiting", 8, None)];
+        assert_eq!(stretches(&story), expected);
+        let told = explain(&story.works[0], at(9)).join("\n");
+        assert!(told.contains("It waited 4s for its rate limit."), "{told}");
+        assert!(told.contains("circuit breaker card, which is open"), "{told}");
+        assert!(told.ends_with("Next: nothing by itself."), "{told}");
+    }
+
+    #[test]
+    fn every_hold_is_a_sentence() {
+        for why in
+            "admission delay schedule rate_limit concurrency_limit circuit_breaker duplicate external pause"
+                .split(' ')
+        {
+            let story = told(&[held(why, "", 2)]);
+            assert!(matches!(story.works[0].state, WorkState::Held { why: held, .. } if held.name() == why));
+            assert!(explain(&story.works[0], at(3)).len() > 1, "{why}");
+        }
+    }
+
+    #[test]
+    fn work_that_somebody_outside_ends_shows_its_token() {
+        let nodes = BTreeMap::from([("pay".to_owned(), NodeId::default())]);
+        let mut story = Story::of_run(RunId::new("order:7"), nodes);
+        for line in [
+            r#"{"fact_produced":{"fact":0,"node":null,"parent":null,"lineage":0,"value":1}}"#,
+            r#"{"runnable_activated":{"act":0,"node":"pay","fact":0,"lineage":0,"phase":"work"}}"#,
+            r#"{"runnable_dispatched":{"act":0,"attempt":1}}"#,
+            r#"{"runnable_held":{"act":0,"why":"external"}}"#,
+        ] {
+            story.add(line, Some(at(1))).unwrap();
+        }
+        let work = &story.works[0];
+        assert_eq!(work.held_on, Some(format!("order:7:{}:1", work.id.unwrap())));
+    }
+
+    #[test]
+    fn work_that_is_reopened_begins_another_round_and_what_missed_it_waits_again() {
+        let failed =
+            r#"{"runnable_failed":{"act":0,"failure":{"message":"no","non_retryable":false},"attempts":1}}"#;
+        let settled = |node: &str, why: &str| {
+            (4, format!(r#"{{"node_settled":{{"node":"{node}","lineage":0,"why":"{why}"}}}}"#))
+        };
+        let mut lines = vec![
+            dispatched(0, 3),
+            (4, failed.to_owned()),
+            settled("pay", "failed"),
+            settled("ship", "upstream_failed"),
+        ];
+        assert_eq!(told(&lines).absences.len(), 2);
+        lines.push((6, r#"{"runnable_reopened":{"act":0}}"#.to_owned()));
+        lines.push(dispatched(0, 7));
+        let story = told(&lines);
+        assert!(story.absences.is_empty());
+        let work = &story.works[0];
+        assert_eq!((work.state, work.failure.as_ref(), work.ended_at), (WorkState::Running, None, None));
+        assert_eq!(
+            work.attempts.iter().map(|one| (one.round, one.number)).collect::<Vec<_>>(),
+            [(0, 0), (1, 0)]
+        );
+        assert_eq!(stretches(&story).last(), Some(&("attempt", 7, None)));
+        assert!(explain(work, at(8)).contains(&"Then somebody gave it all its attempts again.".to_owned()));
+    }
+
+    #[test]
+    fn what_undoes_something_says_what() {
+        let story = told(&[
+            (2, r#"{"fact_produced":{"fact":1,"node":"pay","parent":0,"lineage":0,"value":5}}"#.to_owned()),
+            (2, r#"{"activation_consumed":{"act":0}}"#.to_owned()),
+            (3, r#"{"undo_registered":{"act":0,"node":"refund","value":5}}"#.to_owned()),
+            (4, r#"{"undo_begun":{"input":0}}"#.to_owned()),
+            (
+                4,
+                r#"{"undo_activated":{"act":1,"node":"refund","undo":{"registered":0},"lineage":0}}"#
+                    .to_owned(),
+            ),
+            (5, r#"{"undo_activated":{"act":2,"node":"unpay","undo":{"fact":1},"lineage":0}}"#.to_owned()),
+        ]);
+        let undone: Vec<_> = story.works.iter().map(|work| work.undoes.as_deref()).collect();
+        assert_eq!(undone, [None, Some("pay"), Some("pay")]);
+        assert_eq!(story.inputs[0].undo, UndoState::Begun { at: Some(at(4)) });
+        assert_eq!(explain(&story.works[1], at(6))[0], "It undoes what pay did.");
+    }
+
+    #[test]
+    fn clocks_that_differ_give_no_time_that_goes_backwards() {
+        let story = told(&[dispatched(0, 8), attempt_failed(4)]);
+        let expected = [("queue", 1, Some(8)), ("attempt", 8, Some(8)), ("backoff", 8, None)];
+        assert_eq!(stretches(&story), expected);
+    }
+
+    #[test]
+    fn a_story_without_times_has_no_stretches() {
+        let lines = [r#"{"fact_produced":{"fact":0,"node":null,"parent":null,"lineage":0,"value":1}}"#];
+        let woken = r#"{"runnable_activated":{"act":0,"node":"pay","fact":0,"lineage":0,"phase":"work"}}"#;
+        let story = Story::of(lines.into_iter().chain([woken])).unwrap();
+        assert!(story.works[0].stretches.is_empty() && story.works[0].id.is_none());
+    }
 }

@@ -5,7 +5,7 @@ use std::fmt;
 use std::sync::{Arc, LazyLock};
 
 use super::cancel::Cancellation;
-use super::handler::{IntoWork, Work};
+use super::token::Token;
 use crate::fact::{Payload, RunId, RunnableId, Value};
 use crate::policy::Overrides;
 use crate::workflow::Meta;
@@ -25,8 +25,12 @@ pub struct ContextParts {
     pub node: Option<Arc<str>>,
     /// The piece of work: the same over attempts and restarts, so it is the key of idempotency.
     pub runnable: RunnableId,
+    /// What its policy says in place of that.
+    pub key: Option<Arc<str>>,
     /// The attempt, counted from zero.
     pub attempt: u32,
+    /// How often the work was given all its attempts again.
+    pub round: u32,
     /// Values of other nodes that this one asked for, by their expression.
     pub meta: BTreeMap<String, Value>,
     /// Values from outside that never reach a log, with this node's own over the global ones.
@@ -49,7 +53,9 @@ impl ContextParts {
             run: run.clone(),
             node: None,
             runnable: RunnableId::default(),
+            key: None,
             attempt: 0,
+            round: 0,
             meta: BTreeMap::new(),
             run_context: Arc::clone(run_context),
             defaults: BTreeMap::new(),
@@ -65,8 +71,8 @@ pub trait Signals: Send + Sync {
     /// The work is alive.
     fn heartbeat(&self) {}
 
-    /// The work did something that this would undo.
-    fn register_compensation(&self, _name: &str, _undo: Work) {}
+    /// The work did something that a component of the workflow undoes, given this value.
+    fn register_compensation(&self, _component: &str, _value: Value) {}
 }
 
 /// Nobody listens.
@@ -107,16 +113,30 @@ impl Context {
         self.0.node.as_deref()
     }
 
-    /// Returns the id of this piece of work, the same over attempts and restarts: the key of idempotency.
+    /// Returns the id of this piece of work, the same over attempts and restarts.
     #[must_use]
     pub fn runnable_id(&self) -> RunnableId {
         self.0.runnable
+    }
+
+    /// Returns what makes this work the same as other work, for whoever is asked to do something once: what its policy
+    /// says, or the id of this piece of work.
+    #[must_use]
+    pub fn idempotency_key(&self) -> String {
+        self.0.key.as_deref().map_or_else(|| self.0.runnable.to_string(), str::to_owned)
     }
 
     /// Returns the attempt, counted from zero.
     #[must_use]
     pub fn attempt(&self) -> u32 {
         self.0.attempt
+    }
+
+    /// Returns what somebody outside ends this attempt with, where the policy says that somebody does.
+    #[must_use]
+    pub fn token(&self) -> Token {
+        let ContextParts { run, runnable, attempt, round, .. } = &*self.0;
+        Token { run: run.clone(), work: *runnable, attempt: *attempt, round: *round }
     }
 
     /// Returns a value from outside: this node's own, else the global one, else its default.
@@ -155,9 +175,11 @@ impl Context {
         self.0.signals.heartbeat();
     }
 
-    /// Says how to undo what the work did so far.
-    pub fn register_compensation<M>(&self, name: &str, undo: impl IntoWork<M>) {
-        self.0.signals.register_compensation(name, undo.into_work());
+    /// Says how to undo what the work did so far: the component of that name is given this value, should what the
+    /// input caused be undone. Both are stored, so that it is undone after a crash, too; of one component, the
+    /// value that was said last counts.
+    pub fn register_compensation<T: Payload>(&self, component: &str, value: T) {
+        self.0.signals.register_compensation(component, Value::new(value));
     }
 }
 

@@ -5,6 +5,7 @@ mod cancel;
 mod context;
 mod handler;
 mod outcome;
+mod token;
 mod types;
 
 pub use cancel::Cancellation;
@@ -13,4 +14,5 @@ pub(crate) use handler::split_list;
 pub use handler::{IntoWork, Running, Work};
 pub(crate) use outcome::panicked;
 pub use outcome::{Fallible, IntoOutcome, Plain};
+pub use token::{Token, TokenError};
 pub use types::PortType;

@@ -17,6 +17,8 @@ struct Assignment {
     policy: Arc<Resolved>,
     /// Whether the policy changes nothing: the work is called, and that is all.
     is_plain: bool,
+    /// Whether the policy may not let the work begin as it is.
+    is_gated: bool,
     /// Whether a condition is looked at where it stands: one that is async, hooked or under a policy is handed
     /// out like a step.
     looks_inline: bool,
@@ -28,7 +30,9 @@ impl Assigned {
             let policy = Arc::clone(rules.resolve(&node.info()).policy);
             // A join calls no function; a policy has nothing to act on.
             let is_plain = policy.is_plain() || matches!(node.op, Op::Join);
-            Assignment { looks_inline: is_plain && can_look_inline(node, nodes), is_plain, policy }
+            let is_gated = !is_plain && policy.is_gated();
+            let looks_inline = is_plain && can_look_inline(node, nodes);
+            Assignment { looks_inline, is_gated, is_plain, policy }
         };
         let nodes = nodes.iter().map(assignment).collect();
         Self { rules, nodes }
@@ -40,6 +44,10 @@ impl Assigned {
 
     pub(crate) fn is_plain(&self, node: NodeIx) -> bool {
         self.nodes[node as usize].is_plain
+    }
+
+    pub(crate) fn is_gated(&self, node: NodeIx) -> bool {
+        self.nodes[node as usize].is_gated
     }
 
     pub(crate) fn looks_inline(&self, node: NodeIx) -> bool {

@@ -49,7 +49,8 @@ impl WorkflowBuilder {
     /// Adds a component. Components may be added in any order.
     #[must_use]
     #[expect(clippy::should_implement_trait, reason = "adding a component is no arithmetic")]
-    pub fn add(mut self, mut component: Component) -> Self {
+    pub fn add(mut self, component: impl Into<Component>) -> Self {
+        let mut component = component.into();
         let attached = std::mem::take(&mut component.attached);
         self.components.push(component);
         self.components.extend(attached);
@@ -133,6 +134,7 @@ impl WorkflowBuilder {
             Rules::default()
         });
         check_names(&self.components, &mut errors);
+        check_compensations(&self.components, &rules, &mut errors);
         if let Some(cycle) = find_cycle(&self.components) {
             errors.push(BuildError::Cycle { path: cycle });
         }
@@ -198,6 +200,24 @@ fn check_names(components: &[Component], errors: &mut Vec<BuildError>) {
                 }
             }
         }
+    }
+}
+
+fn check_compensations(components: &[Component], rules: &Rules, errors: &mut Vec<BuildError>) {
+    let undoing: BTreeSet<&str> = components
+        .iter()
+        .filter(|component| component.kind() == Kind::Compensation)
+        .map(|component| component.name.as_str())
+        .collect();
+    for component in components {
+        let is_alone = undoing.contains(component.name.as_str());
+        for parent in component.after.iter().filter(|parent| is_alone || undoing.contains(parent.as_str())) {
+            let (component, parent) = (component.name.clone(), parent.clone());
+            errors.push(BuildError::Attached { component, parent });
+        }
+    }
+    for name in rules.compensations().filter(|name| !undoing.contains(name)) {
+        errors.push(BuildError::NoCompensation { name: name.to_owned() });
     }
 }
 
@@ -300,6 +320,7 @@ impl<'c> Lowering<'c> {
         self.check_same_map(component, &parents, errors);
         let takes = match &component.body {
             Body::Step(work) | Body::Condition(work) | Body::Map(work) => Some(work.inputs()),
+            Body::Compensation(_) => None,
             Body::Rule { reaction, .. } => reaction.as_ref().map(Work::inputs),
             Body::Reduce { .. } | Body::Accumulator { .. } => None,
         };
@@ -314,6 +335,12 @@ impl<'c> Lowering<'c> {
         match &component.body {
             Body::Step(work) => {
                 self.push_after(component, &parents, Op::Step(work.clone()), work.output().clone());
+            }
+            Body::Compensation(work) => {
+                let name: Arc<str> = Arc::from(component.name.as_str());
+                let (op, gives) = (Op::Step(work.clone()), work.output().clone());
+                let ix = self.push(op, Kind::Compensation, Some(Arc::clone(&name)), component, gives);
+                self.by_name.insert(name, ix);
             }
             Body::Condition(work) => {
                 let gives = self.given(&parents);
@@ -621,7 +648,8 @@ fn sound_parts(components: &[Component]) -> Vec<Component> {
             | Body::Condition(_)
             | Body::Map(_)
             | Body::Reduce { .. }
-            | Body::Accumulator { .. } => true,
+            | Body::Accumulator { .. }
+            | Body::Compensation(_) => true,
         };
         let is_known = component.after.iter().all(|parent| sound.contains_key(parent.as_str()));
         if is_whole && is_known && !component.name.is_empty() {

@@ -29,6 +29,7 @@ pub(crate) enum Body {
     Map(Work),
     Reduce { reducer: Reducer, takes: PortType, gives: PortType },
     Accumulator { stateful: Stateful, takes: PortType, gives: PortType, kind: Kind },
+    Compensation(Work),
 }
 
 /// Ordinary work: a function of what it comes after.
@@ -51,6 +52,13 @@ pub(crate) enum Body {
 /// ```
 pub fn step<M>(name: impl Into<String>, work: impl IntoWork<M>) -> Component {
     Component::new(name, Body::Step(work.into_work()))
+}
+
+/// Undoes what another component did. It takes no input and comes after nothing: it runs when what an input caused
+/// is undone, on what the component produced whose policy names it, or on what work said with
+/// [`Context::register_compensation`](crate::work::Context::register_compensation).
+pub fn compensation<M>(name: impl Into<String>, undo: impl IntoWork<M>) -> Component {
+    Component::new(name, Body::Compensation(undo.into_work()))
 }
 
 /// A question about a fact, evaluated once per fact: a gate for what comes after it, and a name for rules.
@@ -164,6 +172,7 @@ impl Component {
             Body::Map(_) => Kind::Map,
             Body::Reduce { .. } => Kind::Reduce,
             Body::Accumulator { kind, .. } => *kind,
+            Body::Compensation(_) => Kind::Compensation,
         }
     }
 }

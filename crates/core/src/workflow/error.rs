@@ -128,6 +128,22 @@ pub enum BuildError {
         /// What is missing.
         what: &'static str,
     },
+    /// A component comes after one that undoes something, or that one comes after others.
+    #[error("{component}: comes after `{parent}`, but what undoes something stands by itself")]
+    Attached {
+        /// The component.
+        component: String,
+        /// What it comes after.
+        parent: String,
+    },
+    /// A policy names what is not there to undo something.
+    #[error(
+        "policies: `{name}` is to undo something and is no compensation (add compensation(\"{name}\", …))"
+    )]
+    NoCompensation {
+        /// The name.
+        name: String,
+    },
     /// The policies are wrong.
     #[error("{0}")]
     Policies(Problems),
@@ -148,6 +164,8 @@ impl BuildError {
             | Self::UnresolvedCondition { .. }
             | Self::UnknownMeta { .. }
             | Self::MixedMaps { .. }
+            | Self::Attached { .. }
+            | Self::NoCompensation { .. }
             | Self::IncompleteRule { .. }
             | Self::Policies(_) => false,
         }

@@ -159,6 +159,12 @@ impl Workflow {
         self.0.by_name.contains_key(name)
     }
 
+    /// Tells whether it has components that undo what others did.
+    #[must_use]
+    pub fn has_compensations(&self) -> bool {
+        self.0.nodes.iter().any(|node| node.kind == Kind::Compensation)
+    }
+
     /// Returns what policies see of a component.
     #[must_use]
     pub fn node_info(&self, name: &str) -> Option<NodeInfo<'_>> {

@@ -13,7 +13,7 @@ mod rule;
 
 pub(crate) use assign::Assigned;
 pub use build::WorkflowBuilder;
-pub use component::{Component, accumulator, condition, map, reduce, state_machine, step};
+pub use component::{Component, accumulator, compensation, condition, map, reduce, state_machine, step};
 pub use error::{BuildError, BuildErrors};
 pub use extras::{ContextKey, Meta};
 pub use graph::Workflow;

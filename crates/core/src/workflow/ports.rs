@@ -147,5 +147,7 @@ fn takes(component: &Component) -> Option<PortType> {
         Body::Map(work) => argument(work).map(list),
         Body::Reduce { takes, .. } => Some(list(takes.clone())),
         Body::Accumulator { takes, .. } => Some(takes.clone()),
+        // It takes no input.
+        Body::Compensation(_) => None,
     }
 }

@@ -11,7 +11,7 @@ use tidewheel_testkit::{Case, Datum, Dice, MEND, SKIP, Spec};
 
 use crate::search::Finding;
 
-const STUCK: &str = "something is pending that nobody can run";
+pub(crate) const STUCK: &str = "something is pending that nobody can run";
 
 /// Runs everything that is left, one piece after the other.
 pub(crate) fn finish(run: &mut Run, spec: &Spec) -> Finding {
@@ -22,8 +22,8 @@ pub(crate) fn finish(run: &mut Run, spec: &Spec) -> Finding {
 pub(crate) fn finish_telling(run: &mut Run, spec: &Spec, mut told: impl FnMut(&Run)) -> Finding {
     loop {
         let mut runnables = Vec::new();
-        for (ticket, _) in run.retries() {
-            runnables.extend(run.prepare_retry(&ticket, LATER));
+        for wait in run.waits() {
+            runnables.extend(run.prepare_retry(&wait.ticket, LATER));
             told(run);
         }
         runnables.extend(run.prepare());
@@ -92,7 +92,7 @@ impl<'c> Chaos<'c> {
                     run.fail_attempt(&runnable.ticket(), failed_attempt(&runnable));
                 }
                 2 | 3 => {
-                    for (ticket, _) in run.retries() {
+                    for ticket in run.waits().into_iter().map(|wait| wait.ticket) {
                         out.extend(run.prepare_retry(&ticket, LATER));
                         told(run);
                     }
@@ -159,9 +159,9 @@ impl<'c> Chaos<'c> {
     }
 }
 
-const LATER: Timestamp = Timestamp::from_millis(1_000_000);
+pub(crate) const LATER: Timestamp = Timestamp::from_millis(1_000_000);
 
-fn failed_attempt(runnable: &Runnable) -> FailedAttempt {
+pub(crate) fn failed_attempt(runnable: &Runnable) -> FailedAttempt {
     let policy = RetryPolicy::from(&Policy::new().max_retries(u32::MAX).resolved().expect("a sound policy"));
     let seed = JitterSeed::new("random", "node");
     let situation = Situation::failed(runnable.attempt(), Timestamp::from_millis(7), seed);

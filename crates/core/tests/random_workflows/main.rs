@@ -9,5 +9,8 @@ mod compose;
 mod drive;
 mod identity;
 mod orders;
+mod reopening;
 mod replays;
 mod search;
+mod trouble;
+mod undoing;

@@ -1,10 +1,13 @@
 //! A log is the run: whatever part of it is replayed gives the run as it was, and that run goes on to the same
 //! end. A log that is not whole is refused or makes a run of its own, and never a panic.
 
+use std::collections::BTreeSet;
+
 use serde_json::Value;
 use tidewheel_core::event::{Absence, Event};
 use tidewheel_core::fact::{FactId, RunnableId};
 use tidewheel_core::run::Run;
+use tidewheel_core::time::Timestamp;
 use tidewheel_core::view::{Story, WorkState};
 use tidewheel_core::workflow::Workflow;
 use tidewheel_testkit::{Case, Dice, Expected, expected, lowered};
@@ -80,16 +83,23 @@ fn a_log_that_was_written_and_read_gives_the_same_run() {
 
 /// The story that is told without the definition fits the run.
 fn told_as_it_is(run: &Run, lines: &[String]) -> Finding {
-    let story = Story::of(lines.iter().map(String::as_str)).map_err(|error| format!("{error:?}"))?;
+    let mut story = Story::of_run(run.id().clone(), run.workflow().signature().nodes);
+    for line in lines {
+        story.add(line, None).map_err(|error| format!("{error:?}"))?;
+    }
     let count = |is: fn(&WorkState) -> bool| story.works.iter().filter(|work| is(&work.state)).count();
     let told = (
         story.facts_len() as usize,
         count(|state| matches!(state, WorkState::Running)),
-        count(|state| matches!(state, WorkState::Waiting { .. })),
+        count(|state| matches!(state, WorkState::Waiting { .. } | WorkState::Held { .. })),
         count(|state| matches!(state, WorkState::Failed | WorkState::Skipped)),
-        count(|state| matches!(state, WorkState::Pending | WorkState::Running | WorkState::Waiting { .. })),
+        count(|state| !state.is_over()),
     );
-    let (out, waiting) = (run.pending_runnables().len(), run.retries().len());
+    let (out, waiting) = (run.pending_runnables().len(), run.waits().len());
+    let known: BTreeSet<Option<RunnableId>> = story.works.iter().map(|work| work.id).collect();
+    for id in run.pending_runnables() {
+        same("the story knows its work", &known.contains(&Some(id)), &true)?;
+    }
     same("the story", &told, &(run.facts_len(), out, waiting, run.failures().len(), run.open_len()))
 }
 
@@ -100,15 +110,7 @@ fn a_log_that_is_not_whole_never_panics() {
         let log = &history.log;
         let mut dice = Dice::new(case.seed);
         for _ in 0..3 {
-            let mut broken = log.clone();
-            let (one, other) = (dice.below(log.len()), dice.below(log.len()));
-            match dice.below(5) {
-                0 => drop(broken.remove(one)),
-                1 => broken.insert(one, log[other].clone()),
-                2 => broken.swap(one, other),
-                3 => broken.truncate(one),
-                _ => drop(broken.drain(one.min(other)..one.max(other))),
-            }
+            let broken = broken(log, &mut dice);
             let Ok(mut run) = history.replayed(&broken) else { continue };
             for work in run.pending_runnables() {
                 run.release(work);
@@ -122,6 +124,20 @@ fn a_log_that_is_not_whole_never_panics() {
         }
         Ok(())
     });
+}
+
+/// A log of which something was taken away, doubled, or put elsewhere.
+pub(crate) fn broken(log: &[Event], dice: &mut Dice) -> Vec<Event> {
+    let mut broken = log.to_vec();
+    let (one, other) = (dice.below(log.len()), dice.below(log.len()));
+    match dice.below(5) {
+        0 => drop(broken.remove(one)),
+        1 => broken.insert(one, log[other].clone()),
+        2 => broken.swap(one, other),
+        3 => broken.truncate(one),
+        _ => drop(broken.drain(one.min(other)..one.max(other))),
+    }
+    broken
 }
 
 /// A run that was driven in an order of chance to its end, with its log.
@@ -192,6 +208,10 @@ pub(crate) struct Look {
 }
 
 impl Look {
+    pub(crate) const fn log(&self) -> usize {
+        self.log
+    }
+
     pub(crate) fn at(run: &Run, case: &Case, log: usize) -> Self {
         let name = |name: Option<&str>| name.map(str::to_owned);
         let facts = run.reactions();
@@ -215,7 +235,7 @@ impl Look {
             out: run.pending_runnables(),
             ready: run.clone().next_runnables().into_iter().map(|(of, id)| (name(of), id)).collect(),
             is_runnable: run.is_runnable(),
-            retries: format!("{:?}", run.retries()),
+            retries: format!("{:?}", run.waits()),
             failures: run.failures().iter().map(failed).collect(),
             absences: absences.collect(),
         }
@@ -230,27 +250,52 @@ impl Look {
 #[derive(Default)]
 pub(crate) struct Count {
     facts: usize,
-    activated: usize,
-    consumed: Vec<u32>,
-    out: Vec<u32>,
-    failed: usize,
+    /// The node of each piece, and where it is.
+    pieces: Vec<(u32, Piece)>,
+    states: BTreeSet<u32>,
+    failed: BTreeSet<u32>,
+}
+
+/// Where a piece of work is.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Piece {
+    Ready,
+    Out,
+    Waits(Option<Timestamp>),
+    Over,
 }
 
 impl Count {
     pub(crate) fn add(&mut self, event: &Event) {
         match event {
             Event::FactProduced { .. } => self.facts += 1,
-            Event::RunnableActivated { .. } => self.activated += 1,
-            Event::RunnableDispatched { act, .. } => self.out.push(*act),
-            Event::RunnableReleased { act } | Event::AttemptFailed { act, .. } => {
-                self.out.retain(|other| other != act);
+            Event::RunnableActivated { node, .. } | Event::UndoActivated { node, .. } => {
+                self.pieces.push((*node, Piece::Ready));
             }
-            Event::ActivationConsumed { act } => {
-                self.out.retain(|other| other != act);
-                self.consumed.push(*act);
+            Event::RunnableReopened { act, .. } => {
+                self.failed.remove(act);
+                // A state whose turn is over has another one, which is a piece of its own.
+                let (node, piece) = self.pieces[*act as usize];
+                if piece != Piece::Over || !self.states.contains(&node) {
+                    self.put(*act, Piece::Ready);
+                }
             }
-            Event::RunnableFailed { .. } | Event::RunnableSkipped { .. } => self.failed += 1,
+            Event::RunnableDispatched { act, .. } => self.put(*act, Piece::Out),
+            Event::RunnableReleased { act } => self.put(*act, Piece::Ready),
+            Event::AttemptFailed { act, failed } => self.put(*act, Piece::Waits(Some(failed.due()))),
+            Event::RunnableHeld { act, until, .. } => self.put(*act, Piece::Waits(*until)),
+            Event::ActivationConsumed { act } => self.put(*act, Piece::Over),
+            Event::RunnableFailed { act, .. } | Event::RunnableSkipped { act, .. } => {
+                self.failed.insert(*act);
+            }
+            Event::StateQueued { node, .. } => {
+                self.states.insert(*node);
+            }
             Event::InputAccepted { .. }
+            | Event::UndoRegistered { .. }
+            | Event::CommandRefused { .. }
+            | Event::UndoBegun { .. }
+            | Event::UndoEnded { .. }
             | Event::ComponentsAdded { .. }
             | Event::RunnableCompleted { .. }
             | Event::ConditionSatisfied { .. }
@@ -259,16 +304,30 @@ impl Count {
             | Event::FannedOut { .. }
             | Event::FanInReceived { .. }
             | Event::FanInCompleted { .. }
-            | Event::StateQueued { .. }
             | Event::StateAdvanced { .. }
             | Event::StateInitiated { .. }
             | Event::NodeSettled { .. } => {}
         }
     }
 
+    fn put(&mut self, act: u32, piece: Piece) {
+        self.pieces[act as usize].1 = piece;
+    }
+
     pub(crate) fn fits(&self, run: &Run) -> Finding {
-        let found = (run.facts_len(), run.is_runnable(), run.pending_runnables().len(), run.failures().len());
-        let is_runnable = self.activated > self.consumed.len();
-        same("counts", &found, &(self.facts, is_runnable, self.out.len(), self.failed))
+        let count = |is: fn(Piece) -> bool| self.pieces.iter().filter(|(_, piece)| is(*piece)).count();
+        let open = count(|piece| piece != Piece::Over);
+        let waiting = count(|piece| matches!(piece, Piece::Waits(_)));
+        let dues = self.pieces.iter().filter_map(|(_, piece)| match *piece {
+            Piece::Waits(due) => due,
+            Piece::Ready | Piece::Out | Piece::Over => None,
+        });
+        let waits = (open > 0 && waiting == open, waiting, dues.min());
+        let out = count(|piece| piece == Piece::Out);
+        let found_waits = (run.only_waits(), run.waits().len(), run.next_due());
+        let found = (run.facts_len(), run.open_len(), run.pending_runnables().len(), run.failures().len());
+        same("counts", &found, &(self.facts, open, out, self.failed.len()))?;
+        same("is runnable", &run.is_runnable(), &(open > 0))?;
+        same("what waits", &found_waits, &waits)
     }
 }

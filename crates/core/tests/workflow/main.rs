@@ -5,13 +5,17 @@
 mod compose;
 mod context;
 mod core_loop;
+mod driven;
 mod joins;
 mod maps;
 mod pictures;
 mod ports;
+mod reopen;
 mod replay;
 mod rules;
 mod states;
+mod undo;
+mod waits;
 
 use serde_json::Value;
 use tidewheel_core::run::Run;

@@ -7,11 +7,12 @@ use std::sync::Arc;
 use tidewheel_core::decide::{self, Action, CircuitView, ReasonCode, Record, RetryPolicy, Situation};
 use tidewheel_core::event::FailedAttempt;
 use tidewheel_core::fact::Value;
-use tidewheel_core::policy::{Failure, Fallback, JitterSeed, OnFailure, Recovery, Resolved};
+use tidewheel_core::policy::{Failure, Fallback, JitterSeed, OnFailure, OnOpen, Recovery, Resolved};
 use tidewheel_core::time::{Span, Timestamp};
 use tidewheel_core::{Executed, Outcome, Runnable};
 
 use crate::pool::panicked;
+use crate::telemetry;
 
 /// Where a piece of work is under its policy.
 #[derive(Clone, Debug)]
@@ -35,8 +36,19 @@ pub enum Turn {
     },
     /// Wait, then begin the next attempt.
     Retry(Box<FailedAttempt>),
+    /// Wait until a person says how it goes on.
+    Pause(Box<FailedAttempt>),
     /// Nothing more: this came of it.
     Over(Box<Executed>),
+}
+
+/// What a decision about a failure has to know of what is shared with others.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Known {
+    /// What the circuit breaker says.
+    pub circuit: CircuitView,
+    /// The tokens left for retries; `None` without a budget.
+    pub retry_tokens: Option<u32>,
 }
 
 /// When an attempt has to be over, and because of what.
@@ -125,6 +137,11 @@ impl Course {
         &self.policy
     }
 
+    /// Returns when it is too late for another attempt.
+    pub(crate) fn limit(&self) -> Option<Timestamp> {
+        self.total_timeout().map(|until| until.at).into_iter().chain(self.deadline).min()
+    }
+
     /// Begins an attempt, unless it is too late for it.
     #[must_use]
     pub fn begin(&mut self, runnable: Runnable, now: Timestamp) -> Turn {
@@ -142,15 +159,30 @@ impl Course {
                 Turn::Run { runnable: Box::new(runnable), until: self.timeout_within(outer, now) }
             }
             Some(failure) => {
-                let decided = self.decide(&runnable, &failure, now);
+                let decided = self.decide(&runnable, &failure, Known::default(), now);
                 self.give_up(runnable, FailedAttempt { failure, decided }, now)
             }
         }
     }
 
+    /// Ends an attempt that its circuit breaker does not let begin.
+    #[must_use]
+    pub fn shut(&mut self, runnable: Runnable, until: Timestamp, now: Timestamp) -> Turn {
+        let name = self.policy.circuit_breaker.as_ref().map_or("", |breaker| breaker.name.as_str());
+        let message = format!("circuit breaker `{name}` is open until {until}");
+        let known = Known { circuit: CircuitView::OpenUntil(until), ..Known::default() };
+        self.end(runnable, Outcome::Failed(Failure::new(message).code("circuit_open")), known, now)
+    }
+
+    /// Tells whether what comes of the work now is that of a fallback.
+    #[must_use]
+    pub const fn is_recovering(&self) -> bool {
+        self.recovering.is_some()
+    }
+
     /// Takes what came of an attempt, or of the fallback, and says what follows.
     #[must_use]
-    pub fn end(&mut self, runnable: Runnable, outcome: Outcome, now: Timestamp) -> Turn {
+    pub fn end(&mut self, runnable: Runnable, outcome: Outcome, known: Known, now: Timestamp) -> Turn {
         let failure = match (outcome, self.recovering.take()) {
             (Outcome::Failed(failure), None) => failure,
             (Outcome::Failed(failure), Some(mut last)) => {
@@ -166,15 +198,18 @@ impl Course {
                 });
             }
         };
-        let decided = self.decide(&runnable, &failure, now);
+        let decided = self.decide(&runnable, &failure, known, now);
         let failed = FailedAttempt { failure, decided };
         match decided.decision.action {
-            Action::RetryAt(_) | Action::Wait(_) => Turn::Retry(Box::new(failed)),
+            Action::RetryAt(_) | Action::Wait(_) => {
+                telemetry::retry(&runnable, &self.policy, &failed);
+                Turn::Retry(Box::new(failed))
+            }
             Action::Fail => self.give_up(runnable, failed, now),
         }
     }
 
-    fn decide(&self, runnable: &Runnable, failure: &Failure, now: Timestamp) -> Record {
+    fn decide(&self, runnable: &Runnable, failure: &Failure, known: Known, now: Timestamp) -> Record {
         let seed = JitterSeed::new(runnable.run_id().as_str(), &runnable.id().to_string());
         // A predicate that panics gives no answer, and without one nothing is tried again.
         let retryable = catch_unwind(AssertUnwindSafe(|| self.policy.retries(failure))).unwrap_or(false);
@@ -182,7 +217,8 @@ impl Course {
             step_started_at: self.started_at,
             run_deadline: self.deadline,
             outcome: decide::Outcome::Failed { retryable, retry_after: failure.retry_after },
-            circuit: CircuitView::Closed,
+            circuit: known.circuit,
+            retry_tokens: known.retry_tokens,
             ..Situation::failed(runnable.attempt(), now, seed)
         };
         Record::decide(RetryPolicy::from(self.policy.as_ref()), situation)
@@ -194,6 +230,7 @@ impl Course {
         let is_cancelled = last.decided.decision.reason == ReasonCode::Cancelled;
         let fallback = self.policy.fallback.as_ref().filter(|_| !is_late && !is_cancelled);
         let Some(fallback) = fallback else { return self.fail(runnable, last, now) };
+        telemetry::fallback(&runnable, &self.policy, &last.failure);
         let recovery = match fallback {
             Fallback::Value(value) => Recovery::Value(Value::new(value.clone())),
             Fallback::Overrides(overrides) => Recovery::RetryWith(overrides.clone()),
@@ -225,15 +262,21 @@ impl Course {
     /// Nothing helped: `on_failure` says what that means.
     fn fail(&self, runnable: Runnable, last: FailedAttempt, now: Timestamp) -> Turn {
         let failure = last.failure.clone();
+        let breaker = self.policy.circuit_breaker.as_ref();
+        let is_shut = last.decided.decision.reason == ReasonCode::CircuitOpen;
         let outcome = match self.policy.on_failure {
+            _ if is_shut && breaker.is_some_and(|breaker| breaker.on_open == OnOpen::Skip) => {
+                Outcome::Skipped(failure)
+            }
+            OnFailure::Pause => return Turn::Pause(Box::new(last)),
             OnFailure::Skip => Outcome::Skipped(failure),
-            OnFailure::Halt
-            | OnFailure::Fallback
-            | OnFailure::Compensate
-            | OnFailure::DeadLetter
-            | OnFailure::Pause => Outcome::Failed(failure),
+            OnFailure::Halt | OnFailure::Fallback | OnFailure::Compensate | OnFailure::DeadLetter => {
+                Outcome::Failed(failure)
+            }
         };
-        over(runnable.executed(outcome).decided(last).ended_at(now))
+        let undoes = self.policy.on_failure == OnFailure::Compensate && matches!(outcome, Outcome::Failed(_));
+        let executed = runnable.executed(outcome).decided(last).ended_at(now);
+        over(if undoes { executed.and_undo() } else { executed })
     }
 
     /// Returns the time of one attempt, or what is over before that.

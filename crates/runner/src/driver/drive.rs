@@ -1,19 +1,20 @@
 //! Drives one piece of work through its attempts, for whoever has a runnable and a policy.
 
-use std::future::poll_fn;
-use std::pin::pin;
 use std::sync::Arc;
-use std::task::Poll;
 
 use tidewheel_core::policy::{Resolved, Rules};
-use tidewheel_core::time::Timestamp;
+use tidewheel_core::time::{Span, Timestamp};
 use tidewheel_core::{Executed, Outcome, Problems, Runnable};
 use tidewheel_store::{Clock, RealClock};
 use tokio::task::JoinSet;
+use tracing::Instrument;
 
-use super::course::{Course, Turn, Until};
-use super::refuse::{check_place, check_policy, check_rules};
+use super::course::{Course, Known, Turn, Until};
+use super::refuse::{check_compensation, check_place, check_policy, check_rules};
+use crate::bounds::{Bounds, within};
+use crate::ear::Ear;
 use crate::react::SyncWork;
+use crate::telemetry::{self, Execution};
 
 /// How a piece of work is driven.
 #[derive(Clone, Debug, Default)]
@@ -55,7 +56,8 @@ impl DriveOptions {
 
 /// Runs a piece of work under a policy to its end: attempts, waits between them, fallback.
 ///
-/// The caller's task waits while the work waits. What comes back belongs to `Run::apply`.
+/// The caller's task waits while the work waits. What comes back belongs to `Run::apply`. There are no slots here,
+/// so `priority` and `queue_timeout` are for whoever decides when to call it.
 ///
 /// ```
 /// use std::sync::Arc;
@@ -93,26 +95,27 @@ pub async fn drive(
     options: DriveOptions,
 ) -> Result<Executed, Problems> {
     if policy.is_plain() && options.deadline.is_none() {
-        return Ok(if runs_here(&runnable, options.sync_work) {
-            runnable.execute_async().await
-        } else {
-            run_on_thread(runnable).await
-        });
+        let followed = Execution::begin(&runnable, &policy);
+        return Ok(run_once(runnable, options.sync_work, followed).await);
     }
     check_policy(&policy)?;
     check_place(&runnable, &policy, options.sync_work)?;
+    check_compensation(&runnable, &policy)?;
     Ok(drive_checked(runnable, policy, &options).await)
 }
 
 async fn drive_checked(runnable: Runnable, policy: Arc<Resolved>, options: &DriveOptions) -> Executed {
-    let machine;
+    let machine = RealClock::new();
     let clock: &dyn Clock = match &options.clock {
         Some(clock) => clock.as_ref(),
-        None => {
-            machine = RealClock::new();
-            &machine
-        }
+        None => &machine,
     };
+    let heartbeat = policy.heartbeat.map(|span| {
+        let clock = options.clock.clone().unwrap_or_else(|| Arc::new(machine));
+        (span, clock)
+    });
+    let surroundings =
+        Surroundings { clock, policy: Arc::clone(&policy), heartbeat, sync_work: options.sync_work };
     let now = clock.now();
     let mut course = Course::new(&runnable, policy, options.deadline, now);
     let mut failed = Vec::new();
@@ -121,14 +124,14 @@ async fn drive_checked(runnable: Runnable, policy: Arc<Resolved>, options: &Driv
     loop {
         turn = match turn {
             Turn::Run { runnable, until } => {
-                match attempt(*runnable, until, clock, options.sync_work).await.into_outcome() {
+                match surroundings.attempt(*runnable, until).await.into_outcome() {
                     Outcome::Failed(failure) => {
-                        course.end(current.clone(), Outcome::Failed(failure), clock.now())
+                        course.end(current.clone(), Outcome::Failed(failure), Known::default(), clock.now())
                     }
                     // Nothing follows that would need it once more.
-                    outcome => match course.end(current, outcome, clock.now()) {
+                    outcome => match course.end(current, outcome, Known::default(), clock.now()) {
                         Turn::Over(executed) => return executed.after_attempts(failed),
-                        Turn::Run { .. } | Turn::Retry(_) => {
+                        Turn::Run { .. } | Turn::Retry(_) | Turn::Pause(_) => {
                             unreachable!("invariant: only a failure is followed by something")
                         }
                     },
@@ -141,49 +144,73 @@ async fn drive_checked(runnable: Runnable, policy: Arc<Resolved>, options: &Driv
                 current = current.with_attempt(next);
                 course.begin(current.clone(), clock.now())
             }
+            Turn::Pause(_) => unreachable!("invariant: what waits for a person is refused here"),
             Turn::Over(executed) => return executed.after_attempts(failed),
         };
     }
 }
 
-async fn attempt(runnable: Runnable, until: Option<Until>, clock: &dyn Clock, place: SyncWork) -> Executed {
-    let Some(until) = until else { return run_once(runnable, place).await };
-    let ticket = runnable.ticket();
-    let cancellation = tidewheel_core::work::Cancellation::default();
-    let runnable = runnable.with_cancellation(cancellation.clone());
-    match within(run_once(runnable, place), until.at, clock).await {
-        Some(executed) => executed,
-        None => {
-            cancellation.cancel();
-            ticket.executed(Outcome::Failed(until.failure()))
+/// Where attempts are made, and who hears their signs of life.
+struct Surroundings<'c> {
+    clock: &'c dyn Clock,
+    policy: Arc<Resolved>,
+    /// How long an attempt may be silent, with the clock of the ear.
+    heartbeat: Option<(Span, Arc<dyn Clock>)>,
+    sync_work: SyncWork,
+}
+
+impl Surroundings<'_> {
+    async fn attempt(&self, mut runnable: Runnable, until: Option<Until>) -> Executed {
+        if until.is_none() && self.heartbeat.is_none() {
+            let followed = Execution::begin(&runnable, &self.policy);
+            return run_once(runnable, self.sync_work, followed).await;
         }
+        let ticket = runnable.ticket();
+        let cancellation = tidewheel_core::work::Cancellation::default();
+        runnable = runnable.with_cancellation(cancellation.clone());
+        let silence = self.heartbeat.as_ref().map(|(span, _)| *span);
+        let ear = self.heartbeat.as_ref().map(|(_, clock)| Arc::new(Ear::for_heartbeats(Arc::clone(clock))));
+        if let Some(ear) = &ear {
+            runnable = runnable.with_signals(Arc::<Ear>::clone(ear));
+        }
+        let done = match Bounds::begun_at(self.clock.now(), until, silence, ear) {
+            Ok(bounds) => {
+                let followed = Execution::begin_bounded(&runnable, &self.policy);
+                let work = run_once(runnable, self.sync_work, followed.clone());
+                let done = within(work, &bounds, self.clock).await;
+                if let (Err(failure), Some(execution)) = (&done, followed) {
+                    execution.give_up(failure);
+                }
+                done
+            }
+            Err(late) => {
+                telemetry::timeout(&runnable, &self.policy, &late);
+                Err(late)
+            }
+        };
+        done.unwrap_or_else(|failure| {
+            cancellation.cancel();
+            ticket.executed(Outcome::Failed(failure))
+        })
     }
 }
 
-/// Waits for work until an instant; `None` if it is not over then. Work that is over at once sets no timer.
-pub(crate) async fn within<T>(work: impl Future<Output = T>, at: Timestamp, clock: &dyn Clock) -> Option<T> {
-    let mut work = pin!(work);
-    let mut sleep = None;
-    poll_fn(|task| match work.as_mut().poll(task) {
-        Poll::Ready(result) => Poll::Ready(Some(result)),
-        Poll::Pending => {
-            sleep.get_or_insert_with(|| clock.sleep_until(at)).as_mut().poll(task).map(|()| None)
-        }
-    })
-    .await
+async fn run_once(runnable: Runnable, place: SyncWork, followed: Option<Execution>) -> Executed {
+    let span = Execution::span(followed.as_ref());
+    let executed = if runnable.is_async() || place == SyncWork::Inline {
+        runnable.execute_async().instrument(span).await
+    } else {
+        run_on_thread(runnable, span).await
+    };
+    if let Some(execution) = followed {
+        execution.stop(executed.outcome());
+    }
+    executed
 }
 
-async fn run_once(runnable: Runnable, place: SyncWork) -> Executed {
-    if runs_here(&runnable, place) { runnable.execute_async().await } else { run_on_thread(runnable).await }
-}
-
-fn runs_here(runnable: &Runnable, place: SyncWork) -> bool {
-    runnable.is_async() || place == SyncWork::Inline
-}
-
-async fn run_on_thread(runnable: Runnable) -> Executed {
+async fn run_on_thread(runnable: Runnable, span: tracing::Span) -> Executed {
     let ticket = runnable.ticket();
-    let task = tokio::task::spawn_blocking(move || runnable.execute());
+    let task = tokio::task::spawn_blocking(move || span.in_scope(|| runnable.execute()));
     task.await.unwrap_or_else(|error| {
         let failure = tidewheel_core::policy::Failure::of(&error).code("lost");
         ticket.executed(Outcome::Failed(failure))
@@ -226,6 +253,7 @@ pub async fn execute_with_policies(
     let tickets: Vec<_> = runnables.iter().map(Runnable::ticket).collect();
     for (index, runnable) in runnables.into_iter().enumerate() {
         let policy = Arc::clone(rules.resolve(&runnable.node()).policy);
+        check_compensation(&runnable, &policy)?;
         let options = options.clone();
         tasks.spawn(async move { (index, drive_checked(runnable, policy, &options).await) });
     }

@@ -5,8 +5,7 @@ mod course;
 mod drive;
 mod refuse;
 
-pub use course::{Bound, Course, Turn, Until};
-pub(crate) use drive::within;
+pub use course::{Bound, Course, Known, Turn, Until};
 pub use drive::{DriveOptions, drive, execute_with_policies};
 pub(crate) use refuse::{Home, check_run};
 pub use refuse::{check_policy, check_rules};

@@ -13,6 +13,7 @@ use tokio::sync::Notify;
 
 use super::active::{Active, Lost};
 use crate::pool::{Meanwhile, is_worker};
+use crate::telemetry::Metrics;
 
 /// A write of one run, and who waits for it.
 pub(super) struct Submission {
@@ -25,6 +26,7 @@ pub(super) struct Submission {
 pub(super) struct Committer {
     store: Arc<dyn Store>,
     clock: Arc<dyn Clock>,
+    metrics: Arc<Metrics>,
     queue: Mutex<VecDeque<Submission>>,
     wake: Notify,
     /// What the store said when it could not be used, as long as it cannot.
@@ -38,9 +40,9 @@ const MOST_IN_ONE: usize = 2_048;
 const PATIENCE: (Span, Span) = (Span::from_millis(20), Span::from_millis(1_000));
 
 impl Committer {
-    pub(super) fn new(store: Arc<dyn Store>, clock: Arc<dyn Clock>) -> Self {
+    pub(super) fn new(store: Arc<dyn Store>, clock: Arc<dyn Clock>, metrics: Arc<Metrics>) -> Self {
         let (queue, wake, trouble) = (Mutex::default(), Notify::new(), Mutex::default());
-        Self { store, clock, queue, wake, trouble }
+        Self { store, clock, metrics, queue, wake, trouble }
     }
 
     pub(super) fn submit(&self, submission: Submission) {
@@ -84,7 +86,10 @@ impl Committer {
         let mut wait = PATIENCE.0;
         loop {
             let appends = batch.iter().map(|submission| submission.append.clone()).collect();
-            match self.store.append(appends).await {
+            let began = self.clock.now();
+            let answered = self.store.append(appends).await;
+            self.metrics.committed(began, self.clock.now());
+            match answered {
                 Ok(answers) => {
                     self.set_trouble(None);
                     for (submission, answer) in batch.into_iter().zip(answers) {
@@ -149,7 +154,10 @@ impl Meanwhile for Committer {
             return None;
         }
         let appends = batch.iter().map(|submission| submission.append.clone()).collect();
-        match wait_for(self.store.append(appends)) {
+        let began = self.clock.now();
+        let answered = wait_for(self.store.append(appends));
+        self.metrics.committed(began, self.clock.now());
+        match answered {
             Ok(answers) => {
                 self.set_trouble(None);
                 Some(Box::new(move || {

@@ -3,7 +3,7 @@
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 use tidewheel_core::fact::RunId;
 use tidewheel_core::policy::NodeInfo;
@@ -17,10 +17,13 @@ use super::commit::Committer;
 use super::definition::Definition;
 use super::error::StartError;
 use super::hooks::RunEvent;
+use super::keys::Keys;
 use super::options::{Executor, RunnerOptions, StartOptions};
 use crate::driver::{Home, check_run};
+use crate::limits::Limits;
 use crate::pool::Pool;
 use crate::react::SyncWork;
+use crate::telemetry::{Gauges, Metrics};
 use crate::timers::Timers;
 
 pub(super) struct Core {
@@ -33,7 +36,11 @@ pub(super) struct Core {
     runs: Mutex<Runs>,
     pool: Arc<Pool>,
     timers: Arc<Timers>,
+    limits: Arc<Limits>,
+    keys: Keys,
+    runtime: Handle,
     committer: Arc<Committer>,
+    metrics: Arc<Metrics>,
     events: broadcast::Sender<RunEvent>,
     groups: AtomicU64,
     is_closing: AtomicBool,
@@ -67,6 +74,8 @@ struct Runs {
     given: HashMap<RunId, Arc<StartOptions>>,
     /// Runs with nothing to do, those that rest longest first.
     resting: BTreeMap<u64, Arc<Active>>,
+    /// Runs that wait to be let in, those that wait longest first.
+    in_line: BTreeMap<u64, Arc<Active>>,
     /// Their places among those that rest, by their numbers in the pool.
     places: HashMap<u64, u64>,
     next_place: u64,
@@ -102,10 +111,16 @@ impl Core {
     ) -> Arc<Self> {
         let timers = Timers::new(Arc::clone(&clock), Handle::current());
         let pool = Pool::new(options.max_concurrency, SyncWork::Threads, Arc::clone(&timers));
-        let committer = Arc::new(Committer::new(Arc::clone(&store), Arc::clone(&clock)));
+        let metrics = Metrics::new();
+        let committer =
+            Arc::new(Committer::new(Arc::clone(&store), Arc::clone(&clock), Arc::clone(&metrics)));
         pool.do_meanwhile(Arc::<Committer>::clone(&committer));
+        pool.measure(Arc::clone(&metrics));
+        let limits = Limits::in_store(Arc::clone(&store), Arc::clone(&timers), owner);
         Arc::new(Self {
             committer,
+            metrics,
+            keys: Keys::new(Arc::clone(&store)),
             store,
             clock,
             options,
@@ -114,6 +129,8 @@ impl Core {
             runs: Mutex::default(),
             pool,
             timers,
+            limits,
+            runtime: Handle::current(),
             events: broadcast::Sender::new(EVENTS_KEPT),
             groups: AtomicU64::new(0),
             is_closing: AtomicBool::new(false),
@@ -146,8 +163,25 @@ impl Core {
         &self.timers
     }
 
+    pub(super) const fn limits(&self) -> &Arc<Limits> {
+        &self.limits
+    }
+
+    pub(super) const fn keys(&self) -> &Keys {
+        &self.keys
+    }
+
+    /// Lets something happen beside all else.
+    pub(super) fn spawn(&self, task: impl Future<Output = ()> + Send + 'static) {
+        drop(self.runtime.spawn(task));
+    }
+
     pub(super) const fn committer(&self) -> &Arc<Committer> {
         &self.committer
+    }
+
+    pub(super) const fn metrics(&self) -> &Arc<Metrics> {
+        &self.metrics
     }
 
     pub(super) fn owner(&self) -> OwnerId {
@@ -156,6 +190,7 @@ impl Core {
 
     pub(super) fn set_owner(&self, owner: OwnerId) {
         self.owner.store(owner.0, Ordering::Release);
+        self.limits.set_owner(owner);
     }
 
     pub(super) fn next_group(&self) -> u64 {
@@ -233,6 +268,15 @@ impl Core {
         let known = Arc::clone(self.lock_registry().entry(key).or_insert_with(|| Arc::new(new)));
         self.look.notify_one();
         check_unchanged(&known.workflow, workflow)
+    }
+
+    /// Takes a definition back that no run has.
+    pub(super) fn unregister(&self, workflow: &Workflow) {
+        let mut registry = self.lock_registry();
+        let key = (workflow.name().to_owned(), workflow.version());
+        if registry.get(&key).is_some_and(|known| known.workflow.is_same(workflow)) {
+            registry.remove(&key);
+        }
     }
 
     /// Checks that everything that a run would be given can act.
@@ -331,7 +375,7 @@ impl Core {
     /// Tells for how many more runs there is room.
     pub(super) fn room(&self) -> usize {
         let runs = self.lock_runs();
-        let busy = runs.held.len().saturating_sub(runs.resting.len());
+        let busy = runs.held.len().saturating_sub(runs.resting.len() + runs.in_line.len());
         self.options.max_active_runs.saturating_sub(busy)
     }
 
@@ -380,7 +424,8 @@ impl Core {
         }
         runs.crashes.remove(active.id());
         runs.rests(active);
-        let is_full = runs.resting.len() > self.options.max_active_runs.min(MOST_RESTING);
+        let is_full = runs.resting.len() > self.options.max_active_runs.min(MOST_RESTING)
+            || runs.in_line.len() > self.options.max_active_runs;
         drop(runs);
         self.changed.notify_waiters();
         // To look costs a write: nobody does it for a run that rests while none waits for its place.
@@ -394,13 +439,18 @@ impl Core {
         self.lock_runs().wakes(active);
     }
 
-    /// Gives up runs that rest, those that rest longest first, until so few rest here.
-    pub(super) fn give_up_resting(&self, left: usize) {
+    /// Gives up runs that rest, those that rest longest first, until so few rest here. Those that wait to be let in
+    /// keep their places in the line; where there are too many, the last ones come again when it may be their turn.
+    /// Tells whether there is something to give back to the store.
+    pub(super) fn give_up_resting(&self, left: usize) -> bool {
         let runs = self.lock_runs();
         let count = runs.resting.len().saturating_sub(left);
-        let longest: Vec<Arc<Active>> = runs.resting.values().take(count).map(Arc::clone).collect();
+        let longest = runs.resting.values().take(count);
+        let too_many = runs.in_line.len().saturating_sub(self.options.max_active_runs);
+        let last = runs.in_line.values().rev().take(too_many);
+        let given_up: Vec<Arc<Active>> = longest.chain(last).map(Arc::clone).collect();
         drop(runs);
-        for active in longest {
+        for active in given_up {
             match active.rest() {
                 Rest::Over(lease) => {
                     let mut runs = self.lock_runs();
@@ -410,11 +460,14 @@ impl Core {
                     }
                     runs.wakes(&active);
                     runs.leases.push(lease);
+                    drop(runs);
+                    active.leave_lines();
                 }
                 // One that is busy says so when it rests again.
                 Rest::Awaited | Rest::Busy => {}
             }
         }
+        !self.lock_runs().leases.is_empty()
     }
 
     /// A run went wrong in a way that is not its own failure. Returns how often that happened since it got on.
@@ -435,18 +488,31 @@ impl Core {
     }
 }
 
+/// A registry may outlive the runner whose numbers it shows.
+impl Gauges for Weak<Core> {
+    fn now(&self) -> Option<[usize; 3]> {
+        let core = self.upgrade()?;
+        let is_here = |held: &&Held| matches!(held, Held::Here(_));
+        let held = core.lock_runs().held.values().filter(is_here).count();
+        Some([core.pool.abandoned(), core.pool.slots_in_use(), held])
+    }
+}
+
 impl Runs {
     fn rests(&mut self, active: Arc<Active>) {
         let (group, place) = (active.group(), self.next_place);
         self.next_place += 1;
         if let Some(before) = self.places.insert(group, place) {
             self.resting.remove(&before);
+            self.in_line.remove(&before);
         }
-        self.resting.insert(place, active);
+        let among = if active.is_in_line() { &mut self.in_line } else { &mut self.resting };
+        among.insert(place, active);
     }
 
     fn wakes(&mut self, active: &Active) {
         if let Some(place) = self.places.remove(&active.group()) {
+            self.in_line.remove(&place);
             self.resting.remove(&place);
         }
     }

@@ -3,7 +3,7 @@
 use tidewheel_core::event::Absence;
 use tidewheel_core::fact::{RunId, ValueError};
 use tidewheel_core::policy::Failure;
-use tidewheel_core::{Change, Problems, ReplayError, SignalError};
+use tidewheel_core::{Change, Problems, ReopenError, ReplayError, SignalError};
 use tidewheel_store::{BatchError, Refused, Status, StoreError};
 
 /// Why a run could not be started or resumed.
@@ -239,6 +239,30 @@ pub enum CommandError {
         /// The piece of work.
         work: String,
     },
+    /// Work is not tried again.
+    #[error("work of run `{run}` is not tried again")]
+    Retry {
+        /// The run.
+        run: RunId,
+        /// Why.
+        #[source]
+        source: ReopenError,
+    },
+    /// The run was cancelled, and goes on no more.
+    #[error("run `{run}` was cancelled, and goes on no more")]
+    Cancelled {
+        /// The run.
+        run: RunId,
+    },
+    /// Nobody waits for what was said of a piece of work.
+    #[error("nobody waits for `{token}`: the work is over, is at another attempt, or was never there")]
+    NotAwaited {
+        /// The token.
+        token: String,
+    },
+    /// What was said cannot be stored.
+    #[error("the value cannot be stored")]
+    Unserialisable(#[source] ValueError),
     /// The run could not be loaded.
     #[error("the run cannot be driven")]
     Start(#[from] StartError),

@@ -6,11 +6,12 @@ use std::sync::Arc;
 use tidewheel_core::fact::{Payload, RunId, RunnableId, Value};
 use tidewheel_core::run::Run;
 use tidewheel_core::time::Span;
+use tidewheel_core::work::Token;
 use tidewheel_core::workflow::Workflow;
 use tidewheel_store::{Refused, RunRecord, Status, StoreError};
 use tokio::sync::oneshot;
 
-use super::active::{Active, By, Lost, Mode, Seen};
+use super::active::{Active, By, Lost, Mode, Retried, Said, Seen};
 use super::core::Core;
 use super::error::{CommandError, InputError, ResultError, StartError, absence};
 use super::keeper::Asked;
@@ -77,7 +78,11 @@ impl RunHandle {
             }
             let (ack, stored) = oneshot::channel();
             match active.input(value.clone(), key.clone(), ack) {
-                Ok(()) => return self.until_stored(stored).await,
+                Ok(()) => {
+                    if let Some(answer) = self.until_stored(stored).await {
+                        return answer;
+                    }
+                }
                 Err(
                     Mode::Aside { status, .. }
                     | Mode::Leaving { status, .. }
@@ -111,21 +116,28 @@ impl RunHandle {
                 }
             };
             let (ack, stored) = oneshot::channel();
-            if active.signal(component, value.clone(), By::Caller(ack))? {
-                return self.until_stored(stored).await;
+            if !active.signal(component, value.clone(), By::Caller(ack))? {
+                // It was given back, and is loaded again.
+                self.core.until_gone(&active).await;
+            } else if let Some(answer) = self.until_stored(stored).await {
+                return answer;
             }
-            // It was given back, and is loaded again.
-            self.core.until_gone(&active).await;
         }
     }
 
-    async fn until_stored(&self, stored: oneshot::Receiver<Result<(), Lost>>) -> Result<(), InputError> {
+    /// Waits until something is stored; `None` if it was given to a run that somebody began to create while it
+    /// existed.
+    async fn until_stored(
+        &self,
+        stored: oneshot::Receiver<Result<(), Lost>>,
+    ) -> Option<Result<(), InputError>> {
         let why = match stored.await {
-            Ok(Ok(())) => return Ok(()),
+            Ok(Ok(())) => return Some(Ok(())),
+            Ok(Err(lost)) if lost.is_of_twin() => return None,
             Ok(Err(lost)) => lost.to_string(),
             Err(_) => "the runner shuts down".to_owned(),
         };
-        Err(InputError::Lost { run: self.id.clone(), why })
+        Some(Err(InputError::Lost { run: self.id.clone(), why }))
     }
 
     /// Waits for the value of a component for the last input.
@@ -157,7 +169,8 @@ impl RunHandle {
                     Seen::NoInput => return Err(ResultError::NoInput { run: self.id.clone() }),
                     Seen::Wait(told) => drop(told.await),
                     Seen::Over { status: status @ Status::Paused } => {
-                        return Err(ResultError::Over { run: self.id.clone(), status, reason: None });
+                        let (run, reason) = (self.id.clone(), active.pause_reason());
+                        return Err(ResultError::Over { run, status, reason });
                     }
                     Seen::Over { .. } => self.core.until_gone(&active).await,
                 }
@@ -300,6 +313,56 @@ impl RunHandle {
         }
     }
 
+    /// Gives work that failed all its attempts again, and what comes after it another chance; returns how many pieces.
+    /// Where another process drives the run, it is asked, and nobody knows yet.
+    ///
+    /// # Errors
+    /// What came after it went on without it, or the store failed.
+    pub async fn retry(&self) -> Result<Option<usize>, CommandError> {
+        self.retry_works(None).await
+    }
+
+    /// Gives one piece of work that failed all its attempts again.
+    ///
+    /// # Errors
+    /// It did not fail, what came after it went on without it, or the store failed.
+    pub async fn retry_work(&self, work: RunnableId) -> Result<(), CommandError> {
+        self.retry_works(Some(work)).await.map(|_| ())
+    }
+
+    async fn retry_works(&self, work: Option<RunnableId>) -> Result<Option<usize>, CommandError> {
+        let mut retried = None;
+        self.command(&Asked::Retry { work }, |active, by| {
+            retried = active.retry(work, by);
+            retried.is_some()
+        })
+        .await?;
+        match retried {
+            None => Ok(None),
+            Some(Retried::Reopened(count)) => Ok(Some(count)),
+            Some(Retried::Not(source)) => Err(CommandError::Retry { run: self.id.clone(), source }),
+            Some(Retried::Cancelled) => Err(CommandError::Cancelled { run: self.id.clone() }),
+        }
+    }
+
+    pub(super) async fn end_from_outside(
+        &self,
+        token: &Token,
+        asked: &Asked,
+        mut said: impl FnMut() -> Said,
+    ) -> Result<(), CommandError> {
+        let mut was_there = true;
+        self.command(asked, |active, by| match active.end_from_outside(token, said(), by) {
+            Some(is_there) => {
+                was_there = is_there;
+                true
+            }
+            None => false,
+        })
+        .await?;
+        if was_there { Ok(()) } else { Err(CommandError::NotAwaited { token: token.to_string() }) }
+    }
+
     /// Stops new work from starting. What is under way comes to its end.
     ///
     /// # Errors
@@ -314,7 +377,7 @@ impl RunHandle {
     /// There is no such run, or it cannot be driven here.
     pub async fn resume(&self) -> Result<(), CommandError> {
         loop {
-            match self.core.open(&self.id, None, Wake::Resume).await {
+            match self.core.open(&self.id, None, Wake::Keep).await {
                 Ok(Opened::Here(active)) => {
                     let (ack, stored) = oneshot::channel();
                     if !active.resume(By::Caller(ack)) {
@@ -322,6 +385,7 @@ impl RunHandle {
                         continue;
                     }
                     return match stored.await {
+                        Ok(Err(lost)) if lost.is_of_twin() => continue,
                         // It went on, and that is what went wrong: how it is then is another matter.
                         Ok(Err(Lost::Crashed(_))) => Ok(()),
                         answer => self.answered(answer),
@@ -364,8 +428,8 @@ impl RunHandle {
         }
     }
 
-    /// Asks something and waits until it is stored; `None` if the run is about to leave and did not take it, or
-    /// went wrong before it was stored.
+    /// Asks something and waits until it is stored; `None` if the run is about to leave and did not take it, went
+    /// wrong before it was stored, or was one that somebody began to create while it existed.
     async fn ask(&self, act: impl FnOnce(By) -> bool) -> Option<Result<(), CommandError>> {
         let (ack, stored) = oneshot::channel();
         if !act(By::Caller(ack)) {
@@ -373,6 +437,7 @@ impl RunHandle {
         }
         match stored.await {
             Ok(Err(Lost::Crashed(_))) => None,
+            Ok(Err(lost)) if lost.is_of_twin() => None,
             answer => Some(self.answered(answer)),
         }
     }
@@ -384,6 +449,7 @@ impl RunHandle {
         match answer {
             Ok(Ok(())) => Ok(()),
             Ok(Err(Lost::Exists | Lost::PerhapsOurs)) => Err(Refused::Exists { run: self.id.clone() }.into()),
+            Ok(Err(Lost::NotAwaited(token))) => Err(CommandError::NotAwaited { token: token.to_string() }),
             Ok(Err(Lost::Crashed(why) | Lost::Otherwise(why))) => Err(StoreError::Other(why.into()).into()),
             Err(_) => Err(StoreError::Closed.into()),
         }
@@ -413,6 +479,7 @@ impl RunHandle {
             return Ok(());
         }
         tokio::select! {
+            biased;
             () = self.core.changed.notified() => {}
             () = self.core.sleep(LOOK_AGAIN) => {}
         }

@@ -6,10 +6,12 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 use tidewheel_core::fact::{RunId, RunnableId, Value};
+use tidewheel_core::policy::Failure;
 use tidewheel_core::time::{Span, Timestamp};
+use tidewheel_core::work::Token;
 use tidewheel_store::{Claim, Command, Filter, NewCommand, Status, StoreError, Wanted};
 
-use super::active::{Active, By, Lost};
+use super::active::{Active, By, Lost, Said};
 use super::core::{Core, MOST_RESTING};
 use super::error::StartError;
 use super::load::{Opened, Wake};
@@ -40,6 +42,22 @@ pub(super) enum Asked {
     Pause,
     Resume,
     Stop,
+    Retry {
+        /// One piece of work; all that failed without it.
+        #[serde(default)]
+        work: Option<RunnableId>,
+    },
+    Complete {
+        token: String,
+        value: Box<RawValue>,
+    },
+    Fail {
+        token: String,
+        failure: Box<RawValue>,
+    },
+    Heartbeat {
+        token: String,
+    },
 }
 
 impl Asked {
@@ -52,6 +70,10 @@ impl Asked {
             Self::Pause => "pause",
             Self::Resume => "resume",
             Self::Stop => "stop",
+            Self::Retry { .. } => "retry",
+            Self::Complete { .. } => "complete",
+            Self::Fail { .. } => "fail",
+            Self::Heartbeat { .. } => "heartbeat",
         };
         let body = serde_json::to_string(self).expect("invariant: a command has no key that is not a string");
         NewCommand { run: run.clone(), kind: kind.to_owned(), body }
@@ -68,7 +90,7 @@ impl Core {
             Ok(Asked::Signal { component, value }) => {
                 active.signal(&component, Value::stored(value), by).unwrap_or_else(|error| {
                     tracing::warn!(run = %command.run, %error, "signal is not taken");
-                    active.dismiss(By::Command(command.id))
+                    true
                 })
             }
             Ok(Asked::Cancel) => active.cancel(by),
@@ -76,12 +98,48 @@ impl Core {
             Ok(Asked::Pause) => active.pause(by),
             Ok(Asked::Resume) => active.resume(by),
             Ok(Asked::Stop) => active.leave(Some(Status::Stopped), by),
+            Ok(Asked::Retry { work }) => active.retry(work, by).is_some(),
+            Ok(Asked::Complete { token, value }) => {
+                self.obey_outside(active, command, &token, Ok(Said::Completed(Value::stored(value))))
+            }
+            Ok(Asked::Fail { token, failure }) => {
+                let failure = Failure::from_json(failure.get()).map(Said::Failed);
+                self.obey_outside(active, command, &token, failure)
+            }
+            Ok(Asked::Heartbeat { token }) => self.obey_outside(active, command, &token, Ok(Said::Alive)),
             Err(error) => {
                 tracing::warn!(run = %command.run, kind = command.kind, %error, "command is not understood");
-                active.dismiss(by)
+                active.dismiss(by, Some(format!("it was not understood: {error}")))
             }
         };
         tracing::debug!(run = %command.run, kind = command.kind, is_taken, "command");
+    }
+
+    fn obey_outside(
+        &self,
+        active: &Active,
+        command: &Command,
+        token: &str,
+        said: Result<Said, serde_json::Error>,
+    ) -> bool {
+        let by = By::Command(command.id);
+        match (token.parse::<Token>(), said) {
+            (Ok(token), Ok(said)) => {
+                let was_there = active.end_from_outside(&token, said, by);
+                if was_there == Some(false) {
+                    tracing::warn!(run = %command.run, %token, "nobody waits for this token");
+                }
+                was_there.is_some()
+            }
+            (Err(error), _) => {
+                tracing::warn!(run = %command.run, %error, "command is not understood");
+                active.dismiss(by, Some(error.to_string()))
+            }
+            (_, Err(error)) => {
+                tracing::warn!(run = %command.run, %error, "command is not understood");
+                active.dismiss(by, Some(error.to_string()))
+            }
+        }
     }
 
     /// Stays an owner. One that came too late gives everything up and begins anew.
@@ -89,13 +147,18 @@ impl Core {
         let lease = self.options().lease;
         let mut renewed_at = self.clock().now();
         loop {
+            let mut is_alone = false;
             tokio::select! {
+                biased;
                 () = self.sleep(Span::from_millis(lease.as_millis() / 3)) => {}
                 () = self.late.notified() => {}
             }
             let asked_at = self.clock().now();
             match self.store().renew(self.owner(), lease).await {
-                Ok(Ok(())) => renewed_at = asked_at,
+                Ok(Ok(renewed)) => {
+                    renewed_at = asked_at;
+                    is_alone = renewed.is_alone;
+                }
                 Ok(Err(_)) if self.is_closing() => return,
                 Ok(Err(refused)) => {
                     self.begin_anew(&refused.to_string()).await;
@@ -110,9 +173,12 @@ impl Core {
                     }
                 }
             }
-            self.give_up_resting(0);
-            // Nobody is told when another process dies: its runs are looked for now and then.
-            self.look.notify_one();
+            let gives_back = self.give_up_resting(0);
+            // Nobody is told when another process dies: its runs are looked for now and then. What is given back may be
+            // due again soon.
+            if gives_back || !is_alone {
+                self.look.notify_one();
+            }
         }
     }
 
@@ -148,6 +214,7 @@ impl Core {
                 }
             };
             tokio::select! {
+                biased;
                 () = self.look.notified() => {}
                 () = self.store().alerted(self.owner()) => {}
                 () = self.until(next_due) => {}

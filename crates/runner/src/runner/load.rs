@@ -11,13 +11,14 @@ use tidewheel_store::{
 };
 use tokio::sync::{Semaphore, oneshot};
 
-use super::active::{Active, Beginning, By, Lost, Mode, Right};
+use super::active::{Active, Beginning, By, Lost, Mode, Right, waiting_for_people};
 use super::core::{Core, Found, Registered};
 use super::definition::Definition;
 use super::error::StartError;
 use super::handle::LOOK_AGAIN;
 use super::keeper::AGAIN_AFTER;
 use super::options::StartOptions;
+use crate::telemetry;
 
 /// Where a run is.
 pub(super) enum Opened {
@@ -30,8 +31,6 @@ pub(super) enum Opened {
 /// something, and leaves then.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Wake {
-    /// Somebody looked at it and wants it to go on.
-    Resume,
     /// A program started it again: it goes on, unless somebody paused it. What was lost too often is put aside
     /// again.
     Attach,
@@ -58,7 +57,26 @@ impl Core {
         if self.is_closing() {
             return Err(StartError::Closed);
         }
+        let was_known = self.registered(workflow.name(), workflow.version()).is_some();
         self.register(workflow, options)?;
+        let started = self.start_registered(id, workflow, options, input, is_new).await;
+        if let Err(StartError::Changed { .. } | StartError::OtherWorkflow { .. }) = &started
+            && !was_known
+        {
+            // Whoever comes with the right definition must not find this one in its place.
+            self.unregister(workflow);
+        }
+        started
+    }
+
+    async fn start_registered(
+        self: &Arc<Self>,
+        id: &RunId,
+        workflow: &Workflow,
+        options: &StartOptions,
+        input: Option<Value>,
+        is_new: IsNew,
+    ) -> Result<(), StartError> {
         self.check(workflow, options)?;
         if let Some(value) = &input {
             value.to_text().map_err(StartError::Input)?;
@@ -118,8 +136,8 @@ impl Core {
                             Opened::Here(_) | Opened::Elsewhere => return Ok(()),
                         }
                     }
-                    Err(Lost::Crashed(why) | Lost::Otherwise(why)) => {
-                        return Err(StartError::Store(StoreError::Other(why.into())));
+                    Err(lost @ (Lost::Crashed(_) | Lost::Otherwise(_) | Lost::NotAwaited(_))) => {
+                        return Err(StartError::Store(StoreError::Other(lost.to_string().into())));
                     }
                 },
             }
@@ -133,7 +151,7 @@ impl Core {
             // Somebody else creates it just now: when this returns, it is stored.
             Mode::Going | Mode::Paused if active.fence().is_none() => {
                 let (ack, stored) = oneshot::channel();
-                let is_asked = active.dismiss(By::Caller(ack));
+                let is_asked = active.dismiss(By::Caller(ack), None);
                 return Ok(is_asked && matches!(stored.await, Ok(Ok(()))));
             }
             Mode::Going | Mode::Paused => return Ok(true),
@@ -171,6 +189,7 @@ impl Core {
                 return;
             }
             tokio::select! {
+                biased;
                 () = changed => {}
                 () = self.sleep(LOOK_AGAIN) => {}
             }
@@ -198,6 +217,7 @@ impl Core {
             right: Right::New(Box::new(new)),
             version: 0,
             mode: Mode::Going,
+            pause_reason: None,
         };
         let active = Active::new(Arc::clone(self), beginning);
         self.hold(Arc::clone(&active));
@@ -238,6 +258,7 @@ impl Core {
             reason: None,
             wake_at: has_input.then_some(now),
             handled: Vec::new(),
+            letters: Vec::new(),
             checkpoint: None,
             release: false,
         };
@@ -354,6 +375,7 @@ impl Core {
                     }
                     // It has left, and is about to learn that.
                     Some(_) | None => tokio::select! {
+                        biased;
                         () = self.changed.notified() => {}
                         () = self.sleep(SOON) => {}
                     },
@@ -425,12 +447,20 @@ impl Core {
     ) -> Result<Arc<Active>, StartError> {
         let (run, registered, definition) = self.read_run(record, definition, given).await?;
         let mode = match (record.status, wake) {
-            (Status::Running | Status::Waiting | Status::Completed | Status::Failed, _) => Mode::Going,
-            (Status::Paused, Wake::Resume) | (Status::Stopped | Status::Parked, Wake::Attach) => Mode::Going,
             (Status::Paused, Wake::Keep | Wake::Attach) => Mode::Paused,
-            (status @ (Status::Stopped | Status::Parked), Wake::Keep | Wake::Resume)
-            | (status @ Status::Cancelled, _) => Mode::Aside { status, reason: record.reason.clone() },
+            // It was stopped while it waited for a person, and still does.
+            (Status::Stopped | Status::Parked, Wake::Attach) if !waiting_for_people(&run).is_empty() => {
+                Mode::Paused
+            }
+            (Status::Stopped | Status::Parked, Wake::Attach)
+            | (Status::Running | Status::Waiting | Status::Completed | Status::Failed, _) => Mode::Going,
+            (status @ (Status::Stopped | Status::Parked), Wake::Keep) | (status @ Status::Cancelled, _) => {
+                Mode::Aside { status, reason: record.reason.clone() }
+            }
         };
+        if mode == Mode::Going && matches!(record.status, Status::Paused | Status::Stopped | Status::Parked) {
+            telemetry::resume(&record.id);
+        }
         let beginning = Beginning {
             run,
             workflow: registered.workflow.clone(),
@@ -438,6 +468,7 @@ impl Core {
             checkpoints: definition.checkpoints,
             right: Right::Held(lease.clone()),
             version: record.version,
+            pause_reason: record.reason.clone().filter(|_| mode == Mode::Paused),
             mode,
         };
         Ok(Active::new(Arc::clone(self), beginning))
@@ -514,6 +545,7 @@ impl Core {
     /// Puts a run aside with the reason.
     pub(super) async fn park(&self, id: &RunId, reason: String) -> Result<(), StartError> {
         let Some((lease, record, _)) = self.take(id).await? else { return Ok(()) };
+        let told = reason.clone();
         let append = Append {
             run: id.clone(),
             guard: Guard::Held { key: lease.key, fence: lease.fence },
@@ -523,6 +555,7 @@ impl Core {
             reason: Some(reason),
             wake_at: None,
             handled: Vec::new(),
+            letters: Vec::new(),
             checkpoint: None,
             release: true,
         };
@@ -530,6 +563,8 @@ impl Core {
             self.give_back(vec![lease]);
             return Err(error.into());
         }
+        self.metrics().run(Status::Parked);
+        telemetry::park(id, &told);
         self.changed.notify_waiters();
         Ok(())
     }

@@ -3,16 +3,19 @@
 
 mod active;
 mod commit;
+mod control;
 mod core;
 mod definition;
 mod error;
 mod handle;
 mod hooks;
 mod keeper;
+mod keys;
 mod load;
 mod options;
 mod service;
 
+pub use control::{AskError, Control, Sent};
 pub use error::{CommandError, InputError, ResultError, StartError};
 pub use handle::RunHandle;
 pub use hooks::{Hooks, RunEvent};

@@ -4,18 +4,26 @@ use std::fmt;
 use std::path::Path;
 use std::sync::Arc;
 
+use prometheus_client::encoding::text::encode;
+use prometheus_client::registry::Registry;
+use serde_json::value::to_raw_value;
 use tidewheel_core::fact::{Payload, RunId, Value};
+use tidewheel_core::policy::Failure;
 use tidewheel_core::time::Span;
+use tidewheel_core::work::Token;
 use tidewheel_core::workflow::Workflow;
-use tidewheel_store::{Clock, Filter, Memory, Page, RealClock, RunRecord, Sqlite, Store, StoreError};
+use tidewheel_store::{
+    Clock, DeadLetter, Filter, Memory, Page, RealClock, RunRecord, Sqlite, Store, StoreError,
+};
 use tokio::sync::broadcast;
 use tokio::task::AbortHandle;
 
-use super::active::By;
+use super::active::{By, Said};
 use super::core::Core;
 use super::error::{CommandError, StartError};
 use super::handle::RunHandle;
 use super::hooks::RunEvent;
+use super::keeper::Asked;
 use super::load::IsNew;
 use super::options::{RunnerOptions, StartOptions};
 
@@ -227,6 +235,69 @@ impl Runner {
         }
     }
 
+    /// Ends a piece of work from outside: this is its result. The work was given the token with
+    /// [`Context::token`](tidewheel_core::work::Context::token); whoever has it may be another process.
+    ///
+    /// # Errors
+    /// Nobody waits for it, or the store failed. Where another process drives the run it is asked, and nobody knows
+    /// yet.
+    pub async fn complete<T: Payload>(&self, token: &Token, value: T) -> Result<(), CommandError> {
+        let value = Value::new(value);
+        let text = value.to_text().map_err(CommandError::Unserialisable)?;
+        let asked = Asked::Complete { token: token.to_string(), value: text };
+        self.end_outside(token, &asked, || Said::Completed(value.clone())).await
+    }
+
+    /// Ends an attempt at a piece of work from outside: it failed. Its policy says what follows.
+    ///
+    /// # Errors
+    /// Nobody waits for it, or the store failed.
+    pub async fn fail(&self, token: &Token, failure: Failure) -> Result<(), CommandError> {
+        let text = to_raw_value(&failure).expect("invariant: a failure has no key that is not a string");
+        let asked = Asked::Fail { token: token.to_string(), failure: text };
+        self.end_outside(token, &asked, || Said::Failed(failure.clone())).await
+    }
+
+    /// Says that a piece of work that somebody outside has is alive.
+    ///
+    /// # Errors
+    /// Nobody waits for it, or the store failed.
+    pub async fn heartbeat(&self, token: &Token) -> Result<(), CommandError> {
+        let asked = Asked::Heartbeat { token: token.to_string() };
+        self.end_outside(token, &asked, || Said::Alive).await
+    }
+
+    async fn end_outside(
+        &self,
+        token: &Token,
+        asked: &Asked,
+        said: impl FnMut() -> Said,
+    ) -> Result<(), CommandError> {
+        match self.get(token.run.clone()).await {
+            Ok(run) => run.end_from_outside(token, asked, said).await,
+            // Whoever drives it knows its workflow.
+            Err(StartError::Unregistered { run, .. }) => {
+                self.0.core.store().send(asked.command(&run)).await??;
+                Ok(())
+            }
+            Err(StartError::NotFound { run }) => Err(CommandError::NotFound { run }),
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    /// Returns work that was put aside after it failed, oldest first, page by page; of one run or of all. What is
+    /// tried again with [`RunHandle::retry_work`] is no longer among it.
+    ///
+    /// # Errors
+    /// The store failed.
+    pub async fn dead_letters(
+        &self,
+        run: Option<&RunId>,
+        after: Option<String>,
+    ) -> Result<Page<DeadLetter>, StoreError> {
+        self.0.core.store().dead_letters(run, after).await
+    }
+
     /// Returns runs of the store, newest first, page by page.
     ///
     /// # Errors
@@ -254,6 +325,23 @@ impl Runner {
         self.0.core.pool().abandoned()
     }
 
+    /// Returns what this runner counted and has at the moment, in the text form of OpenMetrics, which Prometheus reads.
+    #[must_use]
+    pub fn metrics(&self) -> String {
+        let mut registry = Registry::default();
+        self.register_metrics(&mut registry);
+        let mut text = String::new();
+        encode(&mut text, &registry).expect("invariant: a text takes whatever is written to it");
+        text
+    }
+
+    /// Puts what this runner counts into a registry of the program's own. It stays right for as long as the runner is
+    /// there.
+    pub fn register_metrics(&self, registry: &mut Registry) {
+        let core = &self.0.core;
+        core.metrics().register(registry, Arc::downgrade(core));
+    }
+
     /// Stops taking work, waits for what is under way, for at most the grace of the options, and gives all runs
     /// back: another process, or the next start of this one, goes on with them.
     pub async fn shutdown(self) {
@@ -265,6 +353,7 @@ impl Runner {
         }
         while core.clock().now() < until && core.all_held().iter().any(|active| !active.is_quiet()) {
             tokio::select! {
+                biased;
                 () = core.changed.notified() => {}
                 () = core.sleep(Span::from_millis(5)) => {}
             }
@@ -285,6 +374,7 @@ impl Runner {
         };
         // A store that does not answer must not hold the process: what is stored is all that counts.
         tokio::select! {
+            biased;
             () = farewell => {}
             () = core.sleep(FAREWELL) => {}
         }

@@ -3,6 +3,7 @@
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot be set up has failed")]
 
+mod limited;
 mod other;
 mod proof;
 mod work;
@@ -11,5 +12,6 @@ mod broken;
 mod busy;
 mod failpoints;
 mod kills;
+mod limited_kills;
 mod queued;
 mod twins;

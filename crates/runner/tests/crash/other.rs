@@ -43,6 +43,10 @@ pub(crate) enum Part {
     Break,
     /// Works on as much as it can, until its input ends. Says how many runs came to their end.
     Hog,
+    /// As [`Part::Run`], with work under limits.
+    Limited,
+    /// As [`Part::Limited`], and ends well after one generation.
+    LimitedFinish,
 }
 
 /// Where the processes of a test meet.
@@ -67,7 +71,7 @@ impl Folder {
         std::fs::read(self.generations()).map_or(0, |bytes| bytes.len())
     }
 
-    fn end_generation(&self) {
+    pub(crate) fn end_generation(&self) {
         let mut file = std::fs::File::options().append(true).create(true).open(self.generations()).unwrap();
         file.write_all(b".").unwrap();
     }
@@ -88,9 +92,14 @@ impl Other {
         let words = match part {
             Part::Die { place, nth } => format!("Die {place} {nth}"),
             Part::Queue { from, count } => format!("Queue {from} {count}"),
-            Part::Run | Part::Finish | Part::Together | Part::Drive | Part::Break | Part::Hog => {
-                format!("{part:?}")
-            }
+            Part::Run
+            | Part::Finish
+            | Part::Together
+            | Part::Drive
+            | Part::Break
+            | Part::Hog
+            | Part::Limited
+            | Part::LimitedFinish => format!("{part:?}"),
         };
         let mut child = Command::new(std::env::current_exe().unwrap())
             .args(["--exact", "other::another_process", "--ignored", "--nocapture", "--test-threads=1"])
@@ -193,6 +202,8 @@ fn another_process() {
             ["Queue", from, count] => queue(&folder, from.parse().unwrap(), count.parse().unwrap()).await,
             ["Break"] => crate::broken::meet_a_broken_disk(&folder).await,
             ["Hog"] => hog(&folder).await,
+            ["Limited"] => crate::limited::generations(&folder, number, false).await,
+            ["LimitedFinish"] => crate::limited::generations(&folder, number, true).await,
             _ => panic!("there is no part {part}"),
         }
     });
@@ -341,7 +352,7 @@ async fn until_the_end() {
     tokio::task::spawn_blocking(read).await.unwrap();
 }
 
-fn say(what: &str) {
+pub(crate) fn say(what: &str) {
     let mut out = std::io::stdout().lock();
     writeln!(out, "{MARK}{what}").unwrap();
     out.flush().unwrap();

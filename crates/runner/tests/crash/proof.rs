@@ -42,7 +42,7 @@ impl Lives {
         u32::try_from(self.0.len() - 1).unwrap()
     }
 
-    fn began(&self, process: u32) -> Timestamp {
+    pub(crate) fn began(&self, process: u32) -> Timestamp {
         self.0[process as usize]
     }
 
@@ -130,7 +130,12 @@ impl Log {
         Self { events, lines }
     }
 
-    fn replayed(&self, id: &RunId, workflow: &Workflow, wanted: impl Fn(Timestamp) -> bool) -> Run {
+    pub(crate) fn replayed(
+        &self,
+        id: &RunId,
+        workflow: &Workflow,
+        wanted: impl Fn(Timestamp) -> bool,
+    ) -> Run {
         let lines = self.lines.iter().filter(|(at, _)| wanted(*at)).map(|(_, line)| line.as_str());
         workflow.run(id.clone()).replayed_json(lines).unwrap()
     }

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use rustix::process::Signal;
 use tidewheel_core::fact::RunnableId;
-use tidewheel_store::{Filter, Status, Store};
+use tidewheel_store::{Filter, PutShared, Status, Store};
 
 use crate::kills::look_at_all;
 use crate::other::{Folder, Other, Part, run_id, store_in, with_one_input};
@@ -99,7 +99,7 @@ async fn stop_between_writes(process: &Other, folder: &Folder) {
         // One that waited for its turn when it was stopped gets it after the first write, and keeps it.
         let mut is_free = true;
         for _ in 0..3 {
-            is_free &= store.put_shared("test", "turn", 0, "1".to_owned()).await.is_ok();
+            is_free &= store.put_shared(vec![turn()]).await.is_ok();
         }
         if is_free {
             return;
@@ -107,6 +107,10 @@ async fn stop_between_writes(process: &Other, folder: &Folder) {
         process.signal(Signal::CONT);
         tokio::time::sleep(Duration::from_millis(1)).await;
     }
+}
+
+fn turn() -> PutShared {
+    PutShared { kind: "test".to_owned(), name: "turn".to_owned(), expected: 0, body: Some("1".to_owned()) }
 }
 
 fn queue(folder: &Folder, lives: &mut Lives, from: usize, count: usize) {

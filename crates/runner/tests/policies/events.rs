@@ -11,7 +11,7 @@ use tidewheel_core::run::Run;
 use tidewheel_core::time::Timestamp;
 use tidewheel_core::workflow::{Workflow, map, reduce, rule, step};
 use tidewheel_runner::DriveOptions;
-use tidewheel_runner::driver::{Course, Turn};
+use tidewheel_runner::driver::{Course, Known, Turn};
 
 use crate::world::{Calls, HandClock, flaky, governed, logged, picture};
 
@@ -189,15 +189,15 @@ async fn a_log_that_is_kept_attempt_by_attempt_is_the_state_at_every_step() {
         assert_eq!(until.unwrap().at, Timestamp::from_millis(11_000), "counted from the first attempt");
         let outcome = attempt.execute().into_outcome();
         clock.advance(10);
-        match course.end(runnable, outcome, now()) {
+        match course.end(runnable, outcome, Known::default(), now()) {
             Turn::Retry(failed) => {
                 let due = failed.due();
                 log.extend_from_slice(run.fail_attempt(&ticket, *failed));
                 let replayed = Run::replay(&workflow, "r", &log).unwrap();
                 assert_eq!(picture(&replayed), picture(&run));
-                let retries = replayed.retries();
-                assert_eq!(retries.len(), 1);
-                assert_eq!(retries[0].1, due);
+                let waits = replayed.waits();
+                assert_eq!(waits.len(), 1);
+                assert_eq!(waits[0].until, Some(due));
                 clock.advance((due.as_nanos() - now().as_nanos()) / 1_000_000);
                 runnable = run.prepare_retry(&ticket, now()).unwrap();
                 log.extend_from_slice(run.last_events());
@@ -207,7 +207,7 @@ async fn a_log_that_is_kept_attempt_by_attempt_is_the_state_at_every_step() {
                 log.extend_from_slice(run.apply(*executed));
                 break;
             }
-            Turn::Run { .. } => panic!("there is no fallback"),
+            Turn::Run { .. } | Turn::Pause(_) => panic!("there is no fallback, and nobody waits"),
         }
     }
     assert_eq!(

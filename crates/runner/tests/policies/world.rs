@@ -120,7 +120,7 @@ pub(crate) fn picture(run: &Run) -> String {
         .collect();
     let failures = run.failures();
     let (pending, next) = (run.pending_runnables(), format!("{:?}", run.clone().next_runnables()));
-    let (retries, open) = (run.retries(), run.is_runnable());
+    let (retries, open) = (run.waits(), run.is_runnable());
     format!("{facts:?}\n{failures:?}\n{pending:?}\n{next}\n{retries:?}\n{open}")
 }
 

@@ -230,3 +230,17 @@ async fn a_run_that_waited_for_room_has_what_it_was_started_with() {
     busy.wait().await.unwrap();
     assert_eq!(run.result::<String>("tell").await.unwrap(), "mine");
 }
+
+#[tokio::test]
+async fn a_start_with_a_changed_definition_does_not_stand_in_the_way_of_the_right_one() {
+    let disk = Disk::new();
+    let (runner, store) = disk.open().await;
+    runner.start("first", &numbers()).await.unwrap().input(1_i64).await.unwrap();
+    crash(runner, &store).await;
+    let (runner, _) = disk.open().await;
+    let changed = Workflow::new("numbers").add(step("other", |x: i64| x)).build().unwrap();
+    let error = runner.start("first", &changed).await.unwrap_err();
+    assert!(matches!(error, StartError::Changed { .. }), "{error:?}");
+    let run = runner.start("first", &numbers()).await.unwrap();
+    assert_eq!(run.result::<i64>("sum").await.unwrap(), 6);
+}

@@ -305,12 +305,10 @@ async fn a_policy_that_cannot_act_is_refused_by_name_before_anything_is_stored()
     let store = Arc::new(Memory::new(Arc::new(RealClock::new())));
     let options = RunnerOptions::new().clock(Arc::new(RealClock::new()));
     let runner = Runner::with_store(Arc::clone(&store) as Arc<dyn Store>, options).await.unwrap();
-    let workflow = Workflow::new("external")
-        .add(step("inc", |x: i64| x + 1))
-        .policy(policy::name("inc"), Policy::new().execution_mode(ExecutionMode::External))
-        .build()
-        .unwrap();
-    let error = runner.start("first", &workflow).await.unwrap_err();
+    let workflow = Workflow::new("external").add(step("inc", |x: i64| x + 1)).build().unwrap();
+    let undone = Rules::new([(policy::name("inc"), Policy::new().compensation_node("nobody"))]).unwrap();
+    let options = StartOptions::new().policies(undone, Overlay::Merge);
+    let error = runner.start_with("first", &workflow, &options).await.unwrap_err();
     assert!(matches!(error, StartError::Policies(_)), "{error:?}");
     assert!(store.find(&"first".into()).await.unwrap().is_none());
 }

@@ -11,8 +11,8 @@ use tidewheel_core::workflow::{Workflow, step};
 use tidewheel_runner::{Runner, RunnerOptions};
 use tidewheel_store::{
     Answer, Append, Claim, Claimed, Clock, Command, CommandId, DeadLetter, DeadLetterId, Filter, Lease,
-    Memory, NewCommand, NewDeadLetter, OwnerId, Page, RealClock, Refused, RunRecord, Shared, Sqlite, Store,
-    Stored, Version,
+    Memory, NewCommand, OwnerId, Page, PutShared, RealClock, Refused, Renewed, RunRecord, Shared, Sqlite,
+    Store, Stored, Version,
 };
 use tokio::sync::{Semaphore, watch};
 
@@ -217,7 +217,7 @@ impl Store for Watched {
         self.0.store.join(lease)
     }
 
-    fn renew(&self, owner: OwnerId, lease: Span) -> Answer<'_, Result<(), Refused>> {
+    fn renew(&self, owner: OwnerId, lease: Span) -> Answer<'_, Result<Renewed, Refused>> {
         self.0.store.renew(owner, lease)
     }
 
@@ -253,18 +253,16 @@ impl Store for Watched {
         self.0.store.shared(kind, name)
     }
 
-    fn put_shared<'a>(
-        &'a self,
-        kind: &'a str,
-        name: &'a str,
-        expected: u64,
-        body: String,
-    ) -> Answer<'a, bool> {
-        self.0.store.put_shared(kind, name, expected, body)
+    fn put_shared(&self, puts: Vec<PutShared>) -> Answer<'_, bool> {
+        self.0.store.put_shared(puts)
     }
 
-    fn bury(&self, letter: NewDeadLetter) -> Answer<'_, DeadLetterId> {
-        self.0.store.bury(letter)
+    fn all_shared<'a>(&'a self, kind: &'a str, after: Option<String>) -> Answer<'a, Page<(String, Shared)>> {
+        self.0.store.all_shared(kind, after)
+    }
+
+    fn owners(&self) -> Answer<'_, Vec<OwnerId>> {
+        self.0.store.owners()
     }
 
     fn dead_letters<'a>(

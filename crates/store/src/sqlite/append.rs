@@ -3,6 +3,7 @@
 use rusqlite::{OptionalExtension as _, params};
 
 use crate::record::{Fence, Lease, NewRun, Version};
+use crate::sqlite::dead_letter;
 use crate::sqlite::fault::Fault;
 use crate::sqlite::log::checksum;
 use crate::sqlite::rows::{count, counted, nanos};
@@ -59,6 +60,9 @@ pub(crate) fn append(
     }
     for id in &append.handled {
         transaction.statement("DELETE FROM commands WHERE id = ?1 AND run = ?2")?.execute([id.0, key])?;
+    }
+    for letter in &append.letters {
+        dead_letter::write(transaction, &append.run, letter)?;
     }
     if taken.is_free {
         stay_due(transaction, key)?;

@@ -1,21 +1,31 @@
-//! Dead letters: work that was put aside, until somebody takes it away.
+//! Dead letters: work that was put aside with its log, until that goes on with it or somebody takes it away.
 
 use rusqlite::{Connection, Row, params};
 use tidewheel_core::fact::RunId;
 
 use crate::page::{page, place, rows_of_page};
-use crate::record::{DeadLetter, DeadLetterId, NewDeadLetter, Page};
+use crate::record::{DeadLetter, DeadLetterId, Letter, NewDeadLetter, Page};
 use crate::sqlite::fault::Fault;
 use crate::sqlite::rows::instant;
 use crate::sqlite::transaction::Transaction;
 use crate::store::StoreError;
 
-/// Puts work aside.
-pub(crate) fn bury(transaction: &Transaction<'_>, letter: &NewDeadLetter) -> Result<DeadLetterId, Fault> {
-    let insert = "INSERT INTO dead_letters (run, node, body, at) VALUES (?1, ?2, ?3, ?4)";
-    let values = params![letter.run.as_str(), letter.node, letter.body, transaction.nanos()];
-    transaction.statement(insert)?.execute(values)?;
-    Ok(DeadLetterId(transaction.connection.last_insert_rowid()))
+/// Puts work of a run aside, or no longer.
+pub(crate) fn write(transaction: &Transaction<'_>, run: &RunId, letter: &Letter) -> Result<(), Fault> {
+    match letter {
+        Letter::Bury(NewDeadLetter { work, node, body }) => {
+            // What is replaced gets another number: whoever saw the one before cannot take this one away unseen.
+            let replace =
+                "INSERT OR REPLACE INTO dead_letters (run, work, node, body, at) VALUES (?1, ?2, ?3, ?4, ?5)";
+            let values = params![run.as_str(), work, node, body, transaction.nanos()];
+            transaction.statement(replace)?.execute(values)?;
+        }
+        Letter::Raise { work } => {
+            let remove = "DELETE FROM dead_letters WHERE run = ?1 AND work = ?2";
+            transaction.statement(remove)?.execute([run.as_str(), work])?;
+        }
+    }
+    Ok(())
 }
 
 /// Takes something that was put aside away.
@@ -33,8 +43,8 @@ pub(crate) fn list(
     let after = place(after)?.unwrap_or(i64::MIN);
     let limit = i64::try_from(wanted + 1).unwrap_or(i64::MAX);
     let read = || -> rusqlite::Result<Vec<DeadLetter>> {
-        let all = "SELECT id, run, node, body, at FROM dead_letters WHERE id > ?1 ORDER BY id LIMIT ?2";
-        let of_run = "SELECT id, run, node, body, at FROM dead_letters WHERE id > ?1 AND run = ?3
+        let all = "SELECT id, run, work, node, body, at FROM dead_letters WHERE id > ?1 ORDER BY id LIMIT ?2";
+        let of_run = "SELECT id, run, work, node, body, at FROM dead_letters WHERE id > ?1 AND run = ?3
             ORDER BY id LIMIT ?2";
         match run {
             None => connection.prepare_cached(all)?.query_map([after, limit], letter)?.collect(),
@@ -51,8 +61,9 @@ fn letter(row: &Row<'_>) -> rusqlite::Result<DeadLetter> {
     Ok(DeadLetter {
         id: DeadLetterId(row.get(0)?),
         run: RunId::new(row.get_ref(1)?.as_str()?),
-        node: row.get(2)?,
-        body: row.get(3)?,
-        at: instant(row.get(4)?),
+        work: row.get(2)?,
+        node: row.get(3)?,
+        body: row.get(4)?,
+        at: instant(row.get(5)?),
     })
 }

@@ -9,7 +9,7 @@ use crate::sqlite::rows::nanos;
 use crate::store::StoreError;
 
 /// The steps in order; the version of a database is how many it has taken.
-const STEPS: [&str; 1] = [include_str!("migrations/0001.sql")];
+const STEPS: [&str; 2] = [include_str!("migrations/0001.sql"), include_str!("migrations/0002.sql")];
 
 const TABLE: &str = "CREATE TABLE migrations (
     version INTEGER PRIMARY KEY,

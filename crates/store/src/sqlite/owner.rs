@@ -1,13 +1,14 @@
 //! Owners: who drives runs, until when, and what becomes of the runs of those who are gone.
 
-use rusqlite::params;
-use tidewheel_core::time::Span;
+use rusqlite::{Connection, params};
+use tidewheel_core::time::{Span, Timestamp};
 
 use crate::record::OwnerId;
 use crate::sqlite::fault::Fault;
+use crate::sqlite::presence::Roster;
 use crate::sqlite::rows::{instant, nanos};
 use crate::sqlite::transaction::Transaction;
-use crate::store::Refused;
+use crate::store::{Refused, Renewed};
 
 /// Makes a new owner. Its lock is taken before anybody else can know its number.
 pub(crate) fn join(transaction: &mut Transaction<'_>, lease: Span) -> Result<OwnerId, Fault> {
@@ -26,12 +27,13 @@ pub(crate) fn renew(
     transaction: &mut Transaction<'_>,
     owner: OwnerId,
     lease: Span,
-) -> Result<Result<(), Refused>, Fault> {
+) -> Result<Result<Renewed, Refused>, Fault> {
     let expires_at = nanos(transaction.now.saturating_add(lease));
     let renew = "UPDATE owners SET expires_at = ?1 WHERE id = ?2 AND expires_at > ?3";
     let changed = transaction.statement(renew)?.execute([expires_at, owner.0, transaction.nanos()])?;
     if changed == 1 {
-        return Ok(Ok(()));
+        let is_alone = !transaction.statement("SELECT 1 FROM owners WHERE id <> ?1")?.exists([owner.0])?;
+        return Ok(Ok(Renewed { is_alone }));
     }
     leave(transaction, owner)?;
     Ok(Err(Refused::LeaseOver))
@@ -50,20 +52,30 @@ pub(crate) fn leave(transaction: &mut Transaction<'_>, owner: OwnerId) -> Result
     Ok(())
 }
 
+/// Returns the owners that are there, and leaves those that are gone as they are.
+pub(crate) fn live(connection: &Connection, roster: &Roster, now: Timestamp) -> Result<Vec<OwnerId>, Fault> {
+    let mut owners = all(connection)?;
+    owners.retain(|(owner, expires_at)| *expires_at > now && !roster.is_gone(*owner));
+    Ok(owners.into_iter().map(|(owner, _)| owner).collect())
+}
+
 /// Ends the owners that did not renew in time, and those whose process has ended.
 pub(crate) fn reap(transaction: &mut Transaction<'_>) -> Result<(), Fault> {
-    let owners: Vec<(OwnerId, i64)> = transaction
-        .statement("SELECT id, expires_at FROM owners")?
-        .query_map([], |row| Ok((OwnerId(row.get(0)?), row.get(1)?)))?
-        .collect::<Result<_, _>>()?;
-    for (owner, expires_at) in owners {
-        let is_late = instant(expires_at) <= transaction.now;
+    for (owner, expires_at) in all(transaction.connection)? {
+        let is_late = expires_at <= transaction.now;
         if is_late || transaction.roster.is_gone(owner) {
             tracing::info!(owner = owner.0, is_late, "an owner is gone: its runs wait for somebody else");
             leave(transaction, owner)?;
         }
     }
     Ok(())
+}
+
+/// Returns everybody who has not left, with the end of the lease.
+fn all(connection: &Connection) -> Result<Vec<(OwnerId, Timestamp)>, Fault> {
+    let mut statement = connection.prepare_cached("SELECT id, expires_at FROM owners ORDER BY id")?;
+    let owners = statement.query_map([], |row| Ok((OwnerId(row.get(0)?), instant(row.get(1)?))))?;
+    Ok(owners.collect::<Result<_, _>>()?)
 }
 
 /// Tells whether an owner is one, after those that are gone were ended.

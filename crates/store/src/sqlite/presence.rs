@@ -67,11 +67,12 @@ impl Roster {
         if self.present().contains_key(&owner) {
             return false;
         }
-        let Ok(lock) = File::options().read(true).write(true).open(self.lock_of(owner)) else {
+        let Ok(lock) = File::open(self.lock_of(owner)) else {
             return false;
         };
-        // The lock that is got here goes with the file at the end.
-        match lock.try_lock() {
+        // The lock that is got here goes with the file at the end. It is a shared one: of several who look at the
+        // same time, each must see it.
+        match lock.try_lock_shared() {
             Ok(()) => true,
             Err(TryLockError::WouldBlock | TryLockError::Error(_)) => false,
         }

@@ -17,7 +17,7 @@ use tokio::sync::{Mutex, mpsc, oneshot};
 
 use crate::clock::Clock;
 use crate::record::{
-    Command, CommandId, DeadLetter, DeadLetterId, Filter, Lease, NewCommand, NewDeadLetter, OwnerId, Page,
+    Command, CommandId, DeadLetter, DeadLetterId, Filter, Lease, NewCommand, OwnerId, Page, PutShared,
     RunRecord, Shared, Stored, Version,
 };
 use crate::sqlite::connection::{open_to_look, open_writer};
@@ -29,7 +29,7 @@ use crate::sqlite::transaction::Transaction;
 use crate::sqlite::turn::Turns;
 use crate::sqlite::writer::{Ask, Gauges, Message, Writer};
 use crate::sqlite::{append, claim, command, dead_letter, list, log, migrate, owner, run, shared};
-use crate::store::{Answer, Append, Claim, Claimed, Refused, Store, StoreError};
+use crate::store::{Answer, Append, Claim, Claimed, Refused, Renewed, Store, StoreError};
 
 /// How many requests may wait for the writer; more wait with their callers.
 const WAITING_AT_MOST: usize = 4_096;
@@ -41,6 +41,7 @@ pub struct Sqlite {
     path: PathBuf,
     writes: mpsc::Sender<Message>,
     reads: Arc<Queue>,
+    clock: Arc<dyn Clock>,
     roster: Arc<Roster>,
     gauges: Arc<Gauges>,
     /// Ends when the last thread has ended.
@@ -99,7 +100,7 @@ impl Sqlite {
             queue,
             turns,
             patience: options.patience,
-            clock,
+            clock: Arc::clone(&clock),
             roster: Arc::clone(&roster),
             gauges: Arc::clone(&gauges),
         };
@@ -113,6 +114,7 @@ impl Sqlite {
             path: path.clone(),
             writes,
             reads: Arc::clone(&reads),
+            clock,
             roster,
             gauges,
             ended: Mutex::new(ended),
@@ -268,12 +270,17 @@ impl Store for Sqlite {
         self.write(1, move |transaction| owner::join(transaction, lease))
     }
 
-    fn renew(&self, owner: OwnerId, lease: Span) -> Answer<'_, Result<(), Refused>> {
+    fn renew(&self, owner: OwnerId, lease: Span) -> Answer<'_, Result<Renewed, Refused>> {
         self.write(1, move |transaction| owner::renew(transaction, owner, lease))
     }
 
     fn leave(&self, owner: OwnerId) -> Answer<'_, ()> {
         self.write(1, move |transaction| owner::leave(transaction, owner))
+    }
+
+    fn owners(&self) -> Answer<'_, Vec<OwnerId>> {
+        let (clock, roster) = (Arc::clone(&self.clock), Arc::clone(&self.roster));
+        self.read(move |connection| Ok(owner::live(connection, &roster, clock.now())?))
     }
 
     fn claim(&self, claim: Claim) -> Answer<'_, Claimed> {
@@ -312,19 +319,13 @@ impl Store for Sqlite {
         self.read(move |connection| Ok(shared::find(connection, &kind, &name)?))
     }
 
-    fn put_shared<'a>(
-        &'a self,
-        kind: &'a str,
-        name: &'a str,
-        expected: u64,
-        body: String,
-    ) -> Answer<'a, bool> {
-        let put = shared::Put { kind: kind.to_owned(), name: name.to_owned(), expected, body };
-        self.write(1, move |transaction| shared::put(transaction, &put))
+    fn all_shared<'a>(&'a self, kind: &'a str, after: Option<String>) -> Answer<'a, Page<(String, Shared)>> {
+        let kind = kind.to_owned();
+        self.read(move |connection| Ok(shared::list(connection, &kind, after.as_deref())?))
     }
 
-    fn bury(&self, letter: NewDeadLetter) -> Answer<'_, DeadLetterId> {
-        self.write(1, move |transaction| dead_letter::bury(transaction, &letter))
+    fn put_shared(&self, puts: Vec<PutShared>) -> Answer<'_, bool> {
+        self.write(puts.len(), move |transaction| shared::put(transaction, &puts))
     }
 
     fn dead_letters<'a>(

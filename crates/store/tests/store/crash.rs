@@ -42,6 +42,10 @@ async fn check(place: &Place, said: u64) {
     );
     let checkpoint = store.checkpoint(&run).await.unwrap();
     assert_eq!(checkpoint.map(|(at, _)| at), (version > 1).then_some(version));
+    let letters = store.dead_letters(None, None).await.unwrap().rows;
+    let aside: Vec<String> = letters.into_iter().map(|letter| letter.body).collect();
+    let expected = (version > 1).then(|| (version - 1).to_string());
+    assert_eq!(aside, Vec::from_iter(expected), "what is put aside is so with its write");
 
     let whole: String = place.bare().query_row("PRAGMA integrity_check", [], |row| row.get(0)).unwrap();
     assert_eq!(whole, "ok");

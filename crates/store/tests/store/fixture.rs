@@ -69,6 +69,7 @@ pub(crate) fn more(lease: &Lease, expected: u64) -> Append {
         wake_at: None,
         handled: Vec::new(),
         checkpoint: None,
+        letters: Vec::new(),
         release: false,
     }
 }

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use tidewheel_core::fact::RunId;
-use tidewheel_store::{RealClock, Sqlite, Store as _};
+use tidewheel_store::{Letter, NewDeadLetter, RealClock, Sqlite, Store as _};
 
 use crate::fixture::{LEASE, command, more, new_run, write};
 
@@ -26,7 +26,8 @@ pub(crate) enum Part {
     Open,
     /// Becomes an owner with a run that is due, says so, and waits.
     Own,
-    /// Asks something of the first run and handles it with a write to all of them, again and again.
+    /// Asks something of the first run and handles it with a write to all of them, which also puts work of the
+    /// first one aside, again and again.
     Write,
     /// As [`Part::Write`], and dies at the place and the time in the variables.
     #[cfg(feature = "failpoints")]
@@ -161,6 +162,8 @@ async fn write_for_ever(store: &Sqlite) {
         let mut appends: Vec<_> = leases.iter().map(|lease| more(lease, version)).collect();
         appends[0].handled.push(asked);
         appends[0].checkpoint = Some(format!("[{version}]"));
+        let letter = NewDeadLetter { work: "w".into(), node: "n".into(), body: version.to_string() };
+        appends[0].letters.push(Letter::Bury(letter));
         assert!(store.append(appends).await.unwrap().iter().all(Result::is_ok));
         say(&(version + 1).to_string());
     }

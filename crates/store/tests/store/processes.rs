@@ -3,7 +3,8 @@
 use std::time::{Duration, Instant};
 
 use tidewheel_core::fact::RunId;
-use tidewheel_store::{Claim, Filter, Refused, Store as _, Wanted};
+use tidewheel_store::sqlite::Options;
+use tidewheel_store::{Claim, Filter, OwnerId, Refused, Store as _, Wanted};
 
 use crate::fixture::{LEASE, Place, claim_due, command, new_run, write};
 use crate::process::{Other, Part};
@@ -49,11 +50,24 @@ async fn the_runs_of_a_process_that_was_killed_are_free_at_once() {
     let refused = store.delete(&run).await.unwrap();
     assert!(matches!(refused, Err(Refused::Owned { owner, .. }) if owner.0 == theirs), "{refused:?}");
 
+    assert_eq!(store.owners().await.unwrap(), [owner, OwnerId(theirs)]);
+
     other.kill();
+    // Somebody else who just looks does not keep us from seeing it.
+    let lock = std::fs::File::open(place.beside().join(format!("owner-{theirs}.lock"))).unwrap();
+    lock.lock_shared().unwrap();
+    assert_eq!(store.owners().await.unwrap(), [owner]);
+    let reader = place.try_open(&Options::new().read_only()).unwrap();
+    assert_eq!(reader.owners().await.unwrap(), [owner]);
+    // Looking has changed nothing: there is still somebody who has left a run behind.
+    assert_eq!(store.find(&run).await.unwrap().unwrap().owner, Some(OwnerId(theirs)));
+    assert!(!store.renew(owner, LEASE).await.unwrap().unwrap().is_alone);
+
     let claimed = claim_due(&store, owner).await;
     assert_eq!((claimed.runs[0].0.run.as_str(), claimed.runs[0].0.fence), ("owned", 2));
     assert!(!place.beside().join(format!("owner-{theirs}.lock")).exists());
     assert!(!place.beside().join(format!("owner-{theirs}.sock")).exists());
+    assert!(store.renew(owner, LEASE).await.unwrap().unwrap().is_alone);
 }
 
 #[tokio::test]

@@ -5,8 +5,8 @@ use std::sync::Arc;
 use tidewheel_core::fact::RunId;
 use tidewheel_core::time::{Span, Timestamp};
 use tidewheel_store::{
-    Append, Claim, Clock as _, CommandId, DeadLetterId, Filter, Guard, Lease, Memory, NewDeadLetter, OwnerId,
-    Sqlite, Status, Store, StoreError, Wanted,
+    Append, Claim, Clock as _, CommandId, DeadLetterId, Filter, Guard, Lease, Letter, Memory, NewDeadLetter,
+    OwnerId, PutShared, Sqlite, Status, Store, StoreError, Wanted,
 };
 use tidewheel_testkit::{Dice, VirtualClock};
 
@@ -33,14 +33,15 @@ enum Step {
     Join(Span),
     Renew(OwnerId, Span),
     Leave(OwnerId),
+    Owners,
     Claim(Claim),
     Release(Vec<Lease>),
     Send(RunId),
     Commands(OwnerId),
     CommandsOf(RunId),
-    PutShared(String, u64),
+    PutShared(Vec<PutShared>),
     Shared(String),
-    Bury(RunId),
+    AllShared,
     DeadLetters(Option<RunId>),
     Unbury(DeadLetterId),
 }
@@ -109,17 +110,14 @@ async fn answer(store: &dyn Store, step: Step, story: Option<&mut Story>) -> Str
         Step::Checkpoint(run) => text(store.checkpoint(&run).await),
         Step::Renew(owner, lease) => text(store.renew(owner, lease).await),
         Step::Leave(owner) => text(store.leave(owner).await),
+        Step::Owners => text(store.owners().await),
         Step::Release(leases) => text(store.release(leases).await),
         Step::Send(run) => text(store.send(command(run.as_str())).await),
         Step::Commands(owner) => text(store.commands(owner).await),
         Step::CommandsOf(run) => text(store.commands_of(&run).await),
-        Step::PutShared(name, expected) => {
-            text(store.put_shared("kind", &name, expected, name.clone()).await)
-        }
+        Step::PutShared(puts) => text(store.put_shared(puts).await),
         Step::Shared(name) => text(store.shared("kind", &name).await),
-        Step::Bury(run) => {
-            text(store.bury(NewDeadLetter { run, node: "node".to_owned(), body: "{}".to_owned() }).await)
-        }
+        Step::AllShared => text(store.all_shared("kind", None).await),
         Step::DeadLetters(run) => text(store.dead_letters(run.as_ref(), None).await),
         Step::Unbury(id) => text(store.unbury(id).await),
     }
@@ -131,7 +129,7 @@ impl Story {
             let millis = [1, 500, 10_000][self.dice.below(3)];
             self.clock.advance(Span::from_millis(millis));
         }
-        match self.dice.below(30) {
+        match self.dice.below(34) {
             0..=8 => {
                 let parts = 1 + self.dice.below(3);
                 Step::Append((0..parts).map(|_| self.append()).collect())
@@ -153,19 +151,20 @@ impl Story {
             24 | 25 => Step::Send(self.run()),
             26 => Step::Commands(self.owner()),
             27 => Step::CommandsOf(self.run()),
-            28 => {
-                let name = ["x", "y"][self.dice.below(2)].to_owned();
-                let expected = self.dice.below(4) as u64;
-                if self.dice.chance(70) { Step::PutShared(name, expected) } else { Step::Shared(name) }
+            28 | 29 => {
+                let puts = 1 + self.dice.below(2);
+                Step::PutShared((0..puts).map(|_| self.put()).collect())
             }
-            _ => match self.dice.below(3) {
-                0 => Step::Bury(self.run()),
-                1 => {
-                    let run = self.run();
-                    Step::DeadLetters(self.dice.chance(50).then_some(run))
-                }
-                _ => Step::Unbury(DeadLetterId(self.dice.between(1, 5))),
+            30 => match self.dice.below(2) {
+                0 => Step::Shared(self.put().name),
+                _ => Step::AllShared,
             },
+            31 => Step::Owners,
+            32 => {
+                let run = self.run();
+                Step::DeadLetters(self.dice.chance(50).then_some(run))
+            }
+            _ => Step::Unbury(DeadLetterId(self.dice.between(1, 9))),
         }
     }
 
@@ -202,7 +201,21 @@ impl Story {
         for _ in 0..self.dice.below(3) {
             append.handled.push(CommandId(self.dice.between(1, 12)));
         }
+        for _ in 0..self.dice.below(3) {
+            let work = ["1", "2", "3"][self.dice.below(3)].to_owned();
+            append.letters.push(if self.dice.chance(70) {
+                Letter::Bury(NewDeadLetter { work, node: "node".to_owned(), body: "{}".to_owned() })
+            } else {
+                Letter::Raise { work }
+            });
+        }
         append
+    }
+
+    fn put(&mut self) -> PutShared {
+        let name = ["x", "y"][self.dice.below(2)].to_owned();
+        let body = self.dice.chance(70).then(|| name.clone());
+        PutShared { kind: "kind".to_owned(), name, expected: self.dice.below(4) as u64, body }
     }
 
     fn claim(&mut self) -> Claim {

@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use tidewheel_core::time::Span;
-use tidewheel_store::Refused;
+use tidewheel_store::{OwnerId, Refused, Renewed};
 use tokio::time::timeout;
 
 use crate::store_suite::World;
@@ -59,8 +59,8 @@ pub async fn an_owner_that_renews_keeps_its_runs(world: World) {
     let lease = world.start("a", owner).await;
     for _ in 0..3 {
         world.clock.advance(Span::from_secs(20));
-        assert_eq!(world.store.renew(owner, LEASE).await.unwrap(), Ok(()));
-        assert_eq!(world.store.renew(other, LEASE).await.unwrap(), Ok(()));
+        assert!(world.store.renew(owner, LEASE).await.unwrap().is_ok());
+        assert!(world.store.renew(other, LEASE).await.unwrap().is_ok());
         assert_eq!(world.claim_run(other, "a").await, None);
     }
     world.write(more(&lease, 1)).await.unwrap();
@@ -70,7 +70,7 @@ pub async fn a_lease_may_be_as_long_as_time(world: World) {
     let owner = world.store.join(Span::LONGEST).await.unwrap();
     let lease = world.start("a", owner).await;
     world.clock.advance(Span::from_secs(1_000_000_000));
-    assert_eq!(world.store.renew(owner, Span::from_millis(u64::MAX)).await.unwrap(), Ok(()));
+    assert!(world.store.renew(owner, Span::from_millis(u64::MAX)).await.unwrap().is_ok());
     let other = world.join_other().await;
     assert_eq!(world.claim_run(other, "a").await, None);
     world.write(more(&lease, 1)).await.unwrap();
@@ -88,6 +88,54 @@ pub async fn whoever_leaves_frees_its_runs(world: World) {
     let claimed = world.claim_due(other, 9).await;
     assert_eq!((claimed.runs.len(), claimed.runs[0].0.fence), (1, 2));
     assert_eq!(world.write(more(&lease, 1)).await, Err(Refused::Fenced { run: lease.run }));
+}
+
+pub async fn the_owners_that_are_there_are_listed_and_no_others(world: World) {
+    assert_eq!(world.store.owners().await.unwrap(), []);
+    let late = world.join().await;
+    let left = world.join_other().await;
+    let here = world.join().await;
+    let there = world.join_other().await;
+    let lease = world.start("a", late).await;
+    assert_eq!(world.store.owners().await.unwrap(), [late, left, here, there]);
+    assert_eq!(world.other.owners().await.unwrap(), [late, left, here, there]);
+
+    world.store.leave(left).await.unwrap();
+    world.clock.advance(Span::from_millis(LEASE.as_millis() - 1));
+    for owner in [there, here] {
+        world.store.renew(owner, LEASE).await.unwrap().unwrap();
+    }
+    assert_eq!(world.store.owners().await.unwrap(), [late, here, there]);
+    world.clock.advance(Span::from_millis(1));
+    assert_eq!(world.store.owners().await.unwrap(), [here, there]);
+    assert_eq!(world.other.owners().await.unwrap(), [here, there]);
+    // Whoever looks changes nothing: the run of the one that is late is its own until somebody claims it.
+    assert_eq!(world.found("a").await.owner, Some(late));
+    world.write(more(&lease, 1)).await.unwrap();
+}
+
+pub async fn an_owner_that_renews_learns_whether_it_is_alone(world: World) {
+    async fn is_alone(world: &World, owner: OwnerId) -> bool {
+        let Renewed { is_alone } = world.store.renew(owner, LEASE).await.unwrap().unwrap();
+        is_alone
+    }
+    let owner = world.join().await;
+    assert!(is_alone(&world, owner).await);
+    let second = world.join_other().await;
+    assert!(!is_alone(&world, owner).await && !is_alone(&world, second).await);
+    world.other.leave(second).await.unwrap();
+    assert!(is_alone(&world, owner).await);
+
+    // One that is late has its runs until somebody claims them, so there is somebody to look for.
+    let late = world.join_other().await;
+    world.write(new_run("a", Some(late)).due(world.now())).await.unwrap();
+    world.clock.advance(Span::from_secs(20));
+    assert!(!is_alone(&world, owner).await);
+    world.clock.advance(Span::from_secs(20));
+    assert_eq!(world.store.owners().await.unwrap(), [owner]);
+    assert!(!is_alone(&world, owner).await);
+    assert_eq!(world.claim_due(owner, 1).await.runs.len(), 1);
+    assert!(is_alone(&world, owner).await);
 }
 
 pub async fn an_owner_is_alerted_of_a_run_that_waits_for_somebody(world: World) {

@@ -123,6 +123,7 @@ pub(crate) fn new_run(id: &str, owner: Option<OwnerId>) -> Append {
         wake_at: None,
         handled: Vec::new(),
         checkpoint: None,
+        letters: Vec::new(),
         release: false,
     }
 }
@@ -139,6 +140,7 @@ pub(crate) fn more(lease: &Lease, expected: Version) -> Append {
         wake_at: None,
         handled: Vec::new(),
         checkpoint: None,
+        letters: Vec::new(),
         release: false,
     }
 }

@@ -1,11 +1,12 @@
-//! Three schedulers by hand, from a loop to a task that reacts to each result, and the one that is there for
-//! many runs at once; the guide explains them.
+//! Schedulers by hand, from a loop to a task that reacts to each result and one that keeps waits and a log itself,
+//! and the one that is there for many runs at once; the guide explains them.
 //!
 //! `cargo run --example schedulers`
 
 #![expect(clippy::print_stdout, reason = "an example shows what it does")]
 
 mod event_driven;
+mod gated;
 #[path = "../order_fulfillment/orders.rs"]
 mod orders;
 mod parallel;
@@ -14,12 +15,14 @@ mod supervised;
 mod with_policies;
 
 use std::error::Error;
+use std::sync::Arc;
 use std::time::Duration;
 
 use event_driven::Scheduler;
 use orders::{Fulfillment, order, order_fulfillment};
 use supervised::Orders;
 use tidewheel::prelude::*;
+use tidewheel::store::RealClock;
 use tokio::time::{Instant, sleep};
 
 #[tokio::main(flavor = "current_thread")]
@@ -64,6 +67,19 @@ async fn main() -> Result<(), Box<dyn Error>> {
             failed.failure
         );
     }
+
+    let polite = Workflow::new("polite")
+        .add(map("call", |x: u32| async move { x * x }))
+        .policy(name("call"), Policy::new().rate_limit(2, "300ms"))
+        .build()?;
+    let mut scheduler = gated::Scheduler::new(&polite, Vec::new(), Arc::new(RealClock::new()))?;
+    scheduler.input(vec![1_u32, 2, 3, 4]);
+    scheduler.run_to_end().await;
+    println!(
+        "gated        at {:>4} ms: {:?}",
+        start.elapsed().as_millis(),
+        scheduler.results::<u32>("call")?
+    );
 
     let folder = tempfile::tempdir()?;
     let runner = Runner::open(folder.path().join("orders.db")).await?;

@@ -1,14 +1,18 @@
 //! What people ask of a run that this process drives, and what they see of it.
 
-use tidewheel_core::SignalError;
+use std::collections::HashMap;
+
+use tidewheel_core::event::Hold;
 use tidewheel_core::fact::{RunnableId, Value};
 use tidewheel_core::policy::Failure;
 use tidewheel_core::run::Run;
 use tidewheel_core::time::Timestamp;
-use tidewheel_store::{CommandId, Status};
+use tidewheel_core::{ReopenError, SignalError};
+use tidewheel_store::{CommandId, Letter, Status};
 
 use super::life::{Active, Right};
-use super::state::{Ack, By, Mode, Rest, Seen};
+use super::state::{Ack, By, Lost, Mode, Out, Piece, Rest, Seen, State};
+use crate::pool::Place;
 use crate::runner::error::absence;
 
 impl Active {
@@ -70,12 +74,19 @@ impl Active {
                 return Ok(true);
             }
             if may_take {
-                state.run.plan_signal(component, value, Some(now))?;
+                if let Err(error) = state.run.plan_signal(component, value, Some(now)) {
+                    // What was asked through the store is seen to, or it would be asked for ever.
+                    if let By::Command(_) = by {
+                        self.refuse(state, by, error.to_string());
+                    }
+                    return Err(error);
+                }
                 self.record(state, &[]);
+                state.answer(by);
             } else {
                 tracing::warn!(run = %self.id(), "signal for a run that was cancelled");
+                self.refuse(state, by, "the run was cancelled".to_owned());
             }
-            state.answer(by);
             Ok(true)
         })
     }
@@ -126,6 +137,7 @@ impl Active {
             }
             if state.mode == Mode::Going {
                 state.mode = Mode::Paused;
+                state.asking.clear();
             }
             state.answer(by);
             true
@@ -134,7 +146,8 @@ impl Active {
 
     /// Goes on after a pause, or with a run that was stopped or put aside. Tells whether it was taken.
     pub(in crate::runner) fn resume(&self, by: By) -> bool {
-        self.with(|state, _| {
+        let mut goes_on = false;
+        let is_taken = self.with(|state, now| {
             if let Mode::Leaving { .. } | Mode::Gone { .. } = state.mode {
                 return false;
             }
@@ -142,109 +155,199 @@ impl Active {
                 return true;
             }
             if let Mode::Paused | Mode::Aside { status: Status::Stopped | Status::Parked, .. } = state.mode {
+                // Whoever lets it go on has seen to what failed.
+                state.run.reopen_paused(Some(now));
+                self.record(state, &[]);
                 if let Mode::Aside { .. } = state.mode {
                     // Whoever resumes it gives it another chance.
                     state.run.release_all();
                     self.record(state, &[]);
                 }
-                state.mode = Mode::Going;
-                // What was not taken up yet has its retries looked at then.
-                if state.is_taken_up {
-                    for (ticket, due) in state.run.retries() {
-                        self.retry_at(ticket, due);
-                    }
-                }
+                goes_on = true;
+                self.go_on_from_pause(state, now);
             }
             state.answer(by);
             true
-        })
+        });
+        if goes_on {
+            crate::telemetry::resume(self.id());
+        }
+        is_taken
+    }
+
+    fn go_on_from_pause(&self, state: &mut State, now: Timestamp) {
+        state.pause_reason = None;
+        state.mode = Mode::Going;
+        // What was not taken up yet has its retries looked at then.
+        if state.is_taken_up {
+            self.go_on_waiting(state, now);
+        }
     }
 
     /// Ends everything that is not over. Tells whether it was taken.
     pub(in crate::runner) fn cancel(&self, by: By) -> bool {
-        let (is_taken, places) = self.with(|state, now| {
+        let (is_taken, out) = self.with(|state, now| {
             if state.is_gone() {
-                return (false, Vec::new());
+                return (false, None);
             }
             if state.is_known(&by) {
-                return (true, Vec::new());
+                return (true, None);
             }
             let cancelled = Failure::new("somebody cancelled the run").code("cancelled").non_retryable();
             state.run.cancel_all(&cancelled, Some(now));
             self.record(state, &[]);
             state.mode = Mode::Leaving { status: Status::Cancelled, reason: None };
             state.answer(by);
-            state.fresh.held.clear();
-            (true, std::mem::take(&mut state.out).into_keys().collect())
+            state.asking.clear();
+            let early: Vec<u32> = state.early.keys().copied().collect();
+            early.into_iter().for_each(|number| state.refuse_early(number));
+            let held = std::mem::take(&mut state.fresh.held);
+            (true, Some((std::mem::take(&mut state.out), held)))
         });
-        self.core.pool().take_back(self.group, &places);
+        self.give_up(out);
         is_taken
     }
 
     /// Ends one piece of work. Tells whether it was there; `None` if it was not taken.
     pub(in crate::runner) fn cancel_work(&self, id: RunnableId, by: By) -> Option<bool> {
-        let (was_there, places) = self.with(|state, now| {
+        let (was_there, out, ended) = self.with(|state, now| {
             if state.is_gone() {
-                return (None, Vec::new());
+                return (None, None, None);
             }
             if state.is_known(&by) {
-                return (Some(true), Vec::new());
+                return (Some(true), None, None);
             }
             let ticket = state.run.ticket_of(id);
             let was_there = ticket.is_some();
-            let mut places = Vec::new();
+            let (mut given_up, mut held, mut keyed) = (HashMap::new(), Vec::new(), None);
             if let Some(ticket) = ticket {
+                state.asking.remove(ticket.number());
+                state.refuse_early(ticket.number());
+                keyed = state.run.waiting_runnable(&ticket);
                 let cancelled = Failure::new("somebody cancelled it").code("cancelled").non_retryable();
                 state.run.cancel(&ticket, cancelled, Some(now));
                 self.record(state, &[]);
-                state.fresh.held.retain(|runnable| runnable.id() != id);
+                held.extend(state.fresh.held.extract_if(.., |piece| piece.runnable.id() == id));
                 if let Some(flight) = &mut state.in_flight {
-                    flight.held.retain(|runnable| runnable.id() != id);
+                    held.extend(flight.held.extract_if(.., |piece| piece.runnable.id() == id));
                 }
-                let out = state.out.iter().filter(|(_, out)| out.ticket.is_of(&ticket));
-                places.extend(out.map(|(place, _)| *place));
-                for place in &places {
-                    state.out.remove(place);
-                }
+                given_up.extend(state.out.extract_if(|_, out| out.ticket.is_of(&ticket)));
             }
-            state.answer(by);
-            (Some(was_there), places)
+            let driven = given_up.values().filter_map(|out| out.driven.as_deref());
+            let pieces = held.iter().map(|piece| &piece.runnable);
+            let ended = driven.map(|driven| &driven.0).chain(pieces).next().or(keyed.as_ref()).cloned();
+            if was_there {
+                state.answer(by);
+            } else {
+                self.refuse(state, by, "there is no such work that is not over".to_owned());
+            }
+            (Some(was_there), Some((given_up, held)), ended)
         });
-        self.core.pool().take_back(self.group, &places);
+        self.give_up(out);
+        if let Some(runnable) = ended {
+            self.leave_key_of(&runnable);
+        }
         was_there
     }
 
     /// Lets the run leave this process. Work that is under way is given up and offered again. Tells whether it was
     /// taken.
     pub(in crate::runner) fn leave(&self, status: Option<Status>, by: By) -> bool {
-        let (is_taken, places) = self.with(|state, now| {
+        let (is_taken, out) = self.with(|state, now| {
             if state.is_gone() {
-                return (false, Vec::new());
+                return (false, None);
             }
             if state.is_known(&by) {
-                return (true, Vec::new());
+                return (true, None);
             }
             let is_leaving = matches!(state.mode, Mode::Leaving { .. } | Mode::Aside { .. });
             if is_leaving && !(state.changes_hands() && status.is_some()) {
                 state.answer(by);
-                return (true, Vec::new());
+                return (true, None);
             }
             let out = std::mem::take(&mut state.out);
             for piece in out.values().filter(|piece| piece.is_durable) {
                 state.run.give_back(&piece.ticket);
                 self.record(state, &[]);
             }
-            for runnable in std::mem::take(&mut state.fresh.held) {
-                state.run.give_back(&runnable.ticket());
+            let held = std::mem::take(&mut state.fresh.held);
+            for piece in &held {
+                state.run.give_back(&piece.runnable.ticket());
                 self.record(state, &[]);
+            }
+            state.asking.clear();
+            for early in std::mem::take(&mut state.early).into_values() {
+                // What was asked through the store is there for whoever has the run next; others ask again.
+                if let By::Caller(ack) = early.by {
+                    drop(ack.send(Err(Lost::Crashed("it was given back".to_owned()))));
+                }
             }
             let status = status.unwrap_or_else(|| state.condition(now).0);
             state.mode = Mode::Leaving { status, reason: None };
             state.answer(by);
-            (true, out.into_keys().collect())
+            (true, Some((out, held)))
         });
-        self.core.pool().take_back(self.group, &places);
+        self.give_up(out);
         is_taken
+    }
+
+    /// Stops work that is not wanted any more. What it was given goes back; no lock may be held.
+    fn give_up(&self, unwanted: Option<(HashMap<Place, Out>, Vec<Piece>)>) {
+        let Some((out, held)) = unwanted else { return };
+        let places: Vec<Place> = out.keys().copied().collect();
+        self.core.pool().take_back(self.group, &places);
+        drop((out, held));
+    }
+
+    /// Gives work that failed all its attempts again: one piece, or all. Returns how many; `None` if it was not taken.
+    pub(in crate::runner) fn retry(&self, work: Option<RunnableId>, by: By) -> Option<Retried> {
+        self.with(|state, now| {
+            if state.is_gone() || state.changes_hands() {
+                return None;
+            }
+            if state.is_known(&by) {
+                return Some(Retried::Reopened(0));
+            }
+            if let Mode::Aside { status: Status::Cancelled, .. }
+            | Mode::Leaving { status: Status::Cancelled, .. } = state.mode
+            {
+                state.answer(by);
+                return Some(Retried::Cancelled);
+            }
+            let works = match work {
+                Some(work) => vec![work],
+                None => state.run.failed_works().into_iter().chain(waiting_for_people(&state.run)).collect(),
+            };
+            let (mut count, mut problem) = (0, None);
+            for work in works {
+                match state.run.reopen(work, Some(now)).map(|_| ()) {
+                    Ok(()) => {
+                        self.record(state, &[]);
+                        state.fresh.letters.push(Letter::Raise { work: work.to_string() });
+                        count += 1;
+                    }
+                    Err(error) => {
+                        tracing::warn!(run = %self.id(), %work, %error, "work is not tried again");
+                        problem = Some(error);
+                    }
+                }
+            }
+            // It waited for a person because of what failed, and that is seen to.
+            if state.mode == Mode::Paused
+                && state.pause_reason.is_some()
+                && waiting_for_people(&state.run).is_empty()
+            {
+                self.go_on_from_pause(state, now);
+            }
+            match &problem {
+                Some(problem) if count == 0 => self.refuse(state, by, problem.to_string()),
+                Some(_) | None => state.answer(by),
+            }
+            Some(match problem {
+                Some(problem) if count == 0 => Retried::Not(problem),
+                Some(_) | None => Retried::Reopened(count),
+            })
+        })
     }
 
     /// Lets no new work start in this process; how the run is stored does not change.
@@ -255,20 +358,32 @@ impl Active {
 
     /// Stores what is not stored yet.
     pub(in crate::runner) fn checkpoint(&self, by: By) -> bool {
-        self.dismiss(by)
+        self.dismiss(by, None)
     }
 
     /// Says that nothing more is to be done about what was asked. Tells whether it was taken.
-    pub(in crate::runner) fn dismiss(&self, by: By) -> bool {
+    pub(in crate::runner) fn dismiss(&self, by: By, why: Option<String>) -> bool {
         self.with(|state, _| {
             if state.is_gone() {
                 return false;
             }
             if !state.is_known(&by) {
-                state.answer(by);
+                match why {
+                    Some(why) => self.refuse(state, by, why),
+                    None => state.answer(by),
+                }
             }
             true
         })
+    }
+
+    /// Answers whoever asked for something that is not done. Who asked through the store finds the reason in the log.
+    pub(super) fn refuse(&self, state: &mut State, by: By, why: String) {
+        if let By::Command(id) = &by {
+            state.run.refuse_command(id.0, why);
+            self.record(state, &[]);
+        }
+        state.answer(by);
     }
 
     /// Lets somebody look at the run, with everything that is stored, and maybe a little more.
@@ -278,6 +393,11 @@ impl Active {
 
     pub(in crate::runner) fn mode(&self) -> Mode {
         self.lock().mode.clone()
+    }
+
+    /// Returns why the run is paused, where there is something to say.
+    pub(in crate::runner) fn pause_reason(&self) -> Option<String> {
+        self.lock().pause_reason.clone()
     }
 
     /// Gives the run back if nothing is to be done in it.
@@ -339,4 +459,20 @@ impl Active {
         }
         state.wait_for(None)
     }
+}
+
+/// What became of work that was to be tried again.
+pub(in crate::runner) enum Retried {
+    /// So many pieces are.
+    Reopened(usize),
+    /// None is, for this reason.
+    Not(ReopenError),
+    /// None is: the run was cancelled.
+    Cancelled,
+}
+
+/// Returns the pieces of work that failed and wait until a person says how they go on.
+pub(in crate::runner) fn waiting_for_people(run: &Run) -> Vec<RunnableId> {
+    let waits = run.waits().into_iter().filter(|wait| wait.why == Some(Hold::Pause));
+    waits.filter_map(|wait| Some(run.waiting_runnable(&wait.ticket)?.id())).collect()
 }

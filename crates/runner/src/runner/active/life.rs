@@ -1,9 +1,9 @@
 //! The life of a run in this process: what happens to it, what is stored of it, and what starts then. A lock puts
 //! everything in order; work, the store and hooks are never called under it.
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicU8, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, Weak};
 
 use tidewheel_core::event::Event;
@@ -13,16 +13,19 @@ use tidewheel_core::run::Run;
 use tidewheel_core::time::{Span, Timestamp};
 use tidewheel_core::work::Cancellation;
 use tidewheel_core::workflow::Workflow;
-use tidewheel_core::{Executed, Outcome, Runnable, Ticket};
+use tidewheel_core::{Executed, Outcome, Prepared, Runnable};
 use tidewheel_store::{Append, Fence, Guard, Lease, NewRun, Status, Version};
 
-use super::state::{Flight, Fresh, Heard, Lost, Mode, Out, State, Telling, What};
-use crate::driver::{Course, Turn};
-use crate::pool::{Job, Place, Sink, panicked};
+use super::gates::{AtTheGates, Ended};
+use super::state::{Asking, By, Flight, Fresh, Heard, Lost, Mode, Out, Piece, State, Telling, Way, What};
+use crate::driver::{Course, Known, Turn};
+use crate::limits::Permits;
+use crate::pool::{Job, Place, Sink, call, panicked};
 use crate::runner::commit::Submission;
 use crate::runner::core::Core;
 use crate::runner::hooks::RunEvent;
 use crate::runner::options::{Checkpoints, Executor};
+use crate::telemetry;
 
 pub(in crate::runner) struct Active {
     this: Weak<Self>,
@@ -31,10 +34,13 @@ pub(in crate::runner) struct Active {
     /// Its number in the pool.
     pub(super) group: u64,
     workflow: Workflow,
+    /// The name of the workflow, for the limits.
+    pub(super) workflow_name: Arc<str>,
+    has_compensations: bool,
     deadline: Option<Span>,
     checkpoints: Checkpoints,
     /// Whether it counts among those that rest.
-    is_resting: AtomicBool,
+    resting: AtomicU8,
     state: Mutex<State>,
 }
 
@@ -48,6 +54,8 @@ pub(in crate::runner) struct Beginning {
     /// How many events are stored.
     pub(in crate::runner) version: Version,
     pub(in crate::runner) mode: Mode,
+    /// Why it is paused, where there is something to say.
+    pub(in crate::runner) pause_reason: Option<String>,
 }
 
 /// By what right a run is written.
@@ -58,28 +66,39 @@ pub(in crate::runner) enum Right {
 
 /// What is left to do after the lock is released.
 #[derive(Default)]
-struct Afterwards {
+pub(super) struct Afterwards {
     jobs: Vec<Job>,
     inline: Vec<(Place, Runnable)>,
     submission: Option<Submission>,
+    pub(super) gates: AtTheGates,
 }
+
+/// It has something to do.
+const BUSY: u8 = 0;
+/// It has nothing to do.
+const RESTING: u8 = 1;
+/// It waits to be let in, and has nothing else to do.
+const IN_LINE: u8 = 2;
 
 /// So often may the same attempt get lost with the process before somebody should look.
 const MOST_LOST: u32 = 3;
 
 impl Active {
     pub(in crate::runner) fn new(core: Arc<Core>, beginning: Beginning) -> Arc<Self> {
-        let Beginning { run, workflow, deadline, checkpoints, right, version, mode } = beginning;
+        let Beginning { run, workflow, deadline, checkpoints, right, version, mode, pause_reason } =
+            beginning;
         let (id, group, stored_facts) = (run.id().clone(), core.next_group(), run.facts_len());
         Arc::new_cyclic(|this| Self {
             this: Weak::clone(this),
             core,
             id,
             group,
+            workflow_name: Arc::from(workflow.name()),
+            has_compensations: workflow.has_compensations(),
             workflow,
             deadline,
             checkpoints,
-            is_resting: AtomicBool::new(false),
+            resting: AtomicU8::new(BUSY),
             state: Mutex::new(State {
                 run,
                 right,
@@ -96,6 +115,15 @@ impl Active {
                 is_taken_up: false,
                 last_command: None,
                 again: Vec::new(),
+                asking: Asking::default(),
+                looks: BTreeMap::new(),
+                asks: Vec::new(),
+                keys: BTreeMap::new(),
+                keyed: Vec::new(),
+                outside: Vec::new(),
+                ending: BTreeSet::new(),
+                early: BTreeMap::new(),
+                pause_reason,
                 to_tell: VecDeque::new(),
                 is_telling: false,
                 deciding: 0,
@@ -157,49 +185,31 @@ impl Active {
     /// What was under way when the process of the run ended is run again, and what waited keeps its due time.
     fn take_up(&self, state: &mut State, now: Timestamp) {
         state.is_taken_up = true;
-        let lost = state.run.prepare_lost(now);
+        let lost = state.run.prepare_lost(now).runnables;
         self.record(state, &[]);
-        let too_often = lost.iter().find(|runnable| state.run.dispatches(&runnable.ticket()) > MOST_LOST);
-        if let Some(runnable) = too_often {
-            let node = runnable.node().name.unwrap_or_else(|| runnable.node().kind.name()).to_owned();
-            let reason = format!("`{node}` was lost {MOST_LOST} times with its process");
-            state.mode = Mode::Leaving { status: Status::Parked, reason: Some(reason) };
-            state.fresh.is_urgent = true;
+        if lost.iter().any(|runnable| self.parks_if_lost(state, runnable)) {
             return;
         }
-        state.fresh.held.extend(lost);
-        for (ticket, due) in state.run.retries() {
-            self.retry_at(ticket, due);
+        state.fresh.held.extend(lost.into_iter().map(Piece::free));
+        self.go_on_waiting(state, now);
+    }
+
+    /// Puts the run aside if an attempt got lost with its process again and again. Tells whether it did.
+    pub(super) fn parks_if_lost(&self, state: &mut State, runnable: &Runnable) -> bool {
+        if state.run.dispatches(&runnable.ticket()) <= MOST_LOST {
+            return false;
         }
+        let node = runnable.node().name.unwrap_or_else(|| runnable.node().kind.name()).to_owned();
+        let reason = format!("`{node}` was lost {MOST_LOST} times with its process");
+        state.mode = Mode::Leaving { status: Status::Parked, reason: Some(reason) };
+        state.fresh.is_urgent = true;
+        true
     }
 
     fn offer_again(&self, state: &mut State, runnable: &Runnable) {
         state.run.give_back(&runnable.ticket());
         self.record(state, &[]);
         state.fresh.is_urgent = true;
-    }
-
-    /// Begins the next attempt at a piece of work when it is due.
-    pub(super) fn retry_at(&self, ticket: Ticket, due: Timestamp) {
-        let this = Weak::clone(&self.this);
-        self.core.timers().at(due, move || {
-            if let Some(this) = this.upgrade() {
-                this.guarded(|| this.retry(&ticket));
-            }
-        });
-    }
-
-    fn retry(&self, ticket: &Ticket) {
-        self.with(|state, now| {
-            if state.mode != Mode::Going || state.is_held_back {
-                return;
-            }
-            if let Some(runnable) = state.run.prepare_retry(ticket, now) {
-                let is_durable = self.is_durable(&runnable);
-                self.record(state, &[is_durable]);
-                if is_durable { state.fresh.held.push(runnable) } else { state.again.push(runnable) }
-            }
-        });
     }
 
     /// Changes the run under the lock and does then what the change leads to.
@@ -238,11 +248,20 @@ impl Active {
     /// It looks under the lock and tells under it, too: what was true a moment ago may have been overtaken.
     fn tell_rest(&self) {
         let state = self.lock();
-        let is_idle = state.is_idle();
-        if self.is_resting.swap(is_idle, Ordering::AcqRel) != is_idle {
-            if is_idle { self.core.rests(self.strong()) } else { self.core.wakes(self) }
+        let resting = match (state.is_idle(), state.asking.is_empty()) {
+            (false, _) => BUSY,
+            (true, true) => RESTING,
+            (true, false) => IN_LINE,
+        };
+        if self.resting.swap(resting, Ordering::AcqRel) != resting {
+            if resting == BUSY { self.core.wakes(self) } else { self.core.rests(self.strong()) }
         }
         drop(state);
+    }
+
+    /// Tells whether it waits to be let in, and has nothing else to do.
+    pub(in crate::runner) fn is_in_line(&self) -> bool {
+        self.resting.load(Ordering::Acquire) == IN_LINE
     }
 
     /// Hands out whatever can run now. Joins are done on the way: they call no function.
@@ -252,32 +271,43 @@ impl Active {
             self.take_up(state, now);
         }
         if state.mode == Mode::Going {
-            for runnable in std::mem::take(&mut state.again) {
-                self.start(state, runnable, now, afterwards);
+            for piece in std::mem::take(&mut state.again) {
+                self.start(state, piece, now, afterwards);
             }
         }
         while state.mode == Mode::Going && !state.is_held_back {
-            let runnables = state.run.prepare_at(now);
+            let Prepared { runnables, held } = state.run.prepare_admitted(now, Some(now));
             let durable: Vec<bool> = runnables.iter().map(|runnable| self.is_durable(runnable)).collect();
             self.record(state, &durable);
-            if runnables.is_empty() {
+            if runnables.is_empty() && held.is_empty() {
                 break;
+            }
+            for wait in held {
+                self.go_on_with(state, &wait, now);
             }
             for (runnable, is_durable) in runnables.into_iter().zip(durable) {
                 if runnable.node().kind == Kind::Join {
                     state.run.apply(runnable.execute());
                     self.record(state, &[]);
                 } else if is_durable {
-                    state.fresh.held.push(runnable);
+                    state.fresh.held.push(Piece::free(runnable));
                 } else {
-                    self.start(state, runnable, now, afterwards);
+                    self.start(state, Piece::free(runnable), now, afterwards);
                 }
             }
+        }
+        self.take_outside(state, afterwards);
+        afterwards.gates.asks.append(&mut state.asks);
+        if state.in_flight.is_none() && state.fresh.events.is_empty() {
+            afterwards.gates.keyed.append(&mut state.keyed);
+        } else {
+            // What is to be stored has to be there first.
+            state.fresh.is_urgent |= !state.keyed.is_empty() && !state.fresh.events.is_empty();
         }
     }
 
     /// Tells whether the dispatch of a piece of work is stored before it starts.
-    fn is_durable(&self, runnable: &Runnable) -> bool {
+    pub(super) fn is_durable(&self, runnable: &Runnable) -> bool {
         runnable.node().kind != Kind::Join && runnable.policy().mode_with_store() != ExecutionMode::Sync
     }
 
@@ -311,7 +341,8 @@ impl Active {
         }
         state.cycles = 0;
         let (status, wake_at, reason) = state.condition(now);
-        let Fresh { events, heard, handled, acks, held, is_urgent: _ } = std::mem::take(&mut state.fresh);
+        let Fresh { events, heard, handled, acks, held, letters, is_urgent: _ } =
+            std::mem::take(&mut state.fresh);
         let append = Append {
             run: self.id.clone(),
             guard: match &state.right {
@@ -323,12 +354,15 @@ impl Active {
             reason,
             wake_at,
             handled,
+            letters,
             checkpoint: None,
-            release: matches!(state.mode, Mode::Leaving { .. }),
+            // What an attempt came to is not lost because nobody knows yet what follows from it.
+            release: matches!(state.mode, Mode::Leaving { .. }) && state.deciding == 0,
             events,
         };
         let (count, facts) = (append.events.len(), state.run.facts_len());
-        state.in_flight = Some(Flight { heard, count, acks, held, facts });
+        let keyed = std::mem::take(&mut state.keyed);
+        state.in_flight = Some(Flight { heard, count, acks, held, keyed, facts });
         Some(Submission { active: self.strong(), append, is_again: false })
     }
 
@@ -353,14 +387,17 @@ impl Active {
         state.version += u64::from(flight.count);
         let mut afterwards = Afterwards::default();
         if state.mode == Mode::Going || state.mode == Mode::Paused {
-            for runnable in flight.held {
-                self.start(&mut state, runnable, now, &mut afterwards);
+            for piece in flight.held {
+                self.start(&mut state, piece, now, &mut afterwards);
             }
         } else {
-            for runnable in &flight.held {
-                self.offer_again(&mut state, runnable);
+            for piece in flight.held {
+                self.offer_again(&mut state, &piece.runnable);
+                // Whatever it was given goes back when nobody has the lock.
+                afterwards.gates.unwanted.push(piece.way);
             }
         }
+        afterwards.gates.keyed.extend(flight.keyed);
         let seen = state.stored_facts;
         state.stored_facts = flight.facts;
         state.wake_waiters(seen);
@@ -380,7 +417,19 @@ impl Active {
         // Without an event nothing came to its end just now.
         let idle = (is_told && flight.count > 0).then_some(status);
         state.to_tell.push_back(Telling { first, heard: flight.heard, idle });
+        let parked = match &state.mode {
+            Mode::Gone { status: Some(Status::Parked), why } => Some(why.clone()),
+            Mode::Going | Mode::Paused | Mode::Aside { .. } | Mode::Leaving { .. } | Mode::Gone { .. } => {
+                None
+            }
+        };
         drop(state);
+        if idle.is_some() || has_left && matches!(status, Status::Parked | Status::Cancelled) {
+            self.core.metrics().run(status);
+        }
+        if let Some(why) = parked.filter(|_| has_left) {
+            telemetry::park(&self.id, &why);
+        }
         for ack in flight.acks {
             // Whoever does not wait any more has their reasons.
             drop(ack.send(Ok(())));
@@ -395,67 +444,139 @@ impl Active {
     }
 
     /// Starts a piece of work whose dispatch is stored, or need not be.
-    fn start(&self, state: &mut State, runnable: Runnable, now: Timestamp, afterwards: &mut Afterwards) {
+    fn start(&self, state: &mut State, piece: Piece, now: Timestamp, afterwards: &mut Afterwards) {
+        let Piece { runnable, way, queue_until } = piece;
         let place = self.core.pool().place();
         let is_durable = self.is_durable(&runnable);
-        let deadline = self.deadline.and_then(|span| Some(runnable.accepted_at()?.saturating_add(span)));
+        let deadline = self.deadline_of(runnable.accepted_at());
+        let ticket = runnable.ticket();
         if runnable.is_plain() && deadline.is_none() {
-            let out = Out { ticket: runnable.ticket(), is_durable, driven: None };
-            state.out.insert(place, out);
-            self.hand_in(place, runnable, None, afterwards);
+            let out = Out { ticket, is_durable, driven: None, permits: None, ear: None };
+            self.hand_in(state, place, out, runnable, None, None, afterwards);
             return;
         }
         let mut course = Course::new(&runnable, Arc::clone(runnable.policy()), deadline, now);
-        let turn = course.begin(runnable.clone(), now);
-        let out = Out { ticket: runnable.ticket(), is_durable, driven: Some(Box::new((runnable, course))) };
-        self.take_turn(state, place, out, turn, afterwards);
+        let mut out = Out { ticket, is_durable, driven: None, permits: None, ear: None };
+        let is_keyed = runnable.policy().idempotency_key.is_some() && !matches!(way, Way::Done(_));
+        let turn = match way {
+            Way::Free => course.begin(runnable.clone(), now),
+            Way::In(permits) => {
+                out.permits = Some(permits);
+                course.begin(runnable.clone(), now)
+            }
+            Way::Shut(until) => course.shut(runnable.clone(), until, now),
+            Way::Done(value) => {
+                course.end(runnable.clone(), Outcome::Completed(value), Known::default(), now)
+            }
+            Way::Late(failure) => {
+                out.driven = Some(Box::new((runnable, course)));
+                return self.end_attempt(state, place, out, Outcome::Failed(failure), now, afterwards);
+            }
+        };
+        out.driven = Some(Box::new((runnable, course)));
+        if is_keyed && matches!(turn, Turn::Over(_)) {
+            state.deciding += 1;
+            afterwards.gates.over.push(Ended::unbegun(place, out, turn, now));
+            return;
+        }
+        self.take_turn(state, place, out, turn, queue_until, now, afterwards);
     }
 
-    fn take_turn(&self, state: &mut State, place: Place, out: Out, turn: Turn, afterwards: &mut Afterwards) {
+    /// Returns when a piece must be over because its run must.
+    pub(super) fn deadline_of(&self, accepted_at: Option<Timestamp>) -> Option<Timestamp> {
+        self.deadline.and_then(|span| Some(accepted_at?.saturating_add(span)))
+    }
+
+    #[expect(clippy::too_many_arguments, reason = "all of it is one turn")]
+    pub(super) fn take_turn(
+        &self,
+        state: &mut State,
+        place: Place,
+        mut out: Out,
+        turn: Turn,
+        queue_until: Option<Timestamp>,
+        now: Timestamp,
+        afterwards: &mut Afterwards,
+    ) {
+        if !matches!(turn, Turn::Run { .. }) {
+            state.refuse_early(out.ticket.number());
+            // It did not begin, or is over: what it was given for that goes back.
+            afterwards.gates.unwanted.extend(out.permits.take().map(Way::In));
+        }
         match turn {
             Turn::Run { runnable, until } => {
-                state.out.insert(place, out);
-                self.hand_in(place, *runnable, until, afterwards);
+                self.hand_in(state, place, out, *runnable, until, queue_until, afterwards);
             }
             Turn::Retry(failed) => {
-                let due = failed.due();
                 state.run.fail_attempt(&out.ticket, *failed);
                 self.record(state, &[]);
                 state.fresh.is_urgent = true;
-                self.retry_at(out.ticket, due);
+                if let Some(wait) = state.run.wait(&out.ticket) {
+                    self.go_on_with(state, &wait, now);
+                }
             }
+            Turn::Pause(failed) => self.pause_for(state, &out, *failed, now),
             Turn::Over(executed) => {
                 // A fallback may have given the value.
                 let outcome = storable(executed.outcome().clone());
-                self.apply(state, executed.with_outcome(outcome));
+                self.end_work(state, &out, executed.with_outcome(outcome), afterwards);
             }
         }
     }
 
-    fn apply(&self, state: &mut State, executed: Executed) {
+    pub(super) fn apply(&self, state: &mut State, executed: Executed) {
         state.run.apply(executed);
         self.record(state, &[]);
     }
 
+    #[expect(clippy::too_many_arguments, reason = "all of it is one piece")]
     fn hand_in(
         &self,
+        state: &mut State,
         place: Place,
+        mut out: Out,
         mut runnable: Runnable,
         until: Option<crate::driver::Until>,
+        queue_until: Option<Timestamp>,
         afterwards: &mut Afterwards,
     ) {
-        let cancellation = runnable.wants_context().then(Cancellation::default);
+        let wants_context = runnable.wants_context();
+        let cancellation = wants_context.then(Cancellation::default);
         if let Some(cancellation) = &cancellation {
             runnable = runnable.with_cancellation(cancellation.clone());
         }
+        let tells_beginning = out.permits.as_ref().is_some_and(Permits::wants_beginning);
         let executor = self.core.options().executor_of(&runnable.node());
-        if executor == Executor::Inline && !runnable.is_async() {
-            afterwards.inline.push((place, runnable));
+        let is_inline = executor == Executor::Inline && !runnable.is_async();
+        let mut job = self.core.pool().job(self.strong(), self.group, place, runnable);
+        if wants_context && self.has_compensations {
+            out.ear = Some(job.listen());
+        }
+        state.out.insert(place, out);
+        if is_inline {
+            afterwards.inline.push((place, job.runnable));
             return;
         }
-        let in_task = executor == Executor::Tasks;
-        let (sink, group) = (self.strong(), self.group);
-        afterwards.jobs.push(Job { sink, group, place, runnable, until, cancellation, in_task });
+        if until.is_some() || cancellation.is_some() || queue_until.is_some() {
+            let terms = job.terms();
+            (terms.until, terms.cancellation) = (until, cancellation);
+            terms.queue_until = queue_until.or(terms.queue_until);
+        }
+        if tells_beginning {
+            job.terms().tells_beginning = true;
+        }
+        job.in_task = executor == Executor::Tasks;
+        afterwards.jobs.push(job);
+    }
+
+    /// Says to the limits that a piece of work begins.
+    fn begin_now(&self, place: Place) {
+        let mut state = self.lock();
+        let permits = state.out.get_mut(&place).and_then(|out| out.permits.as_mut());
+        let beginning = permits.and_then(Permits::begun);
+        drop(state);
+        // It is said by dropping it, and no lock may be held.
+        drop(beginning);
     }
 
     /// Does what a change under the lock led to.
@@ -463,24 +584,22 @@ impl Active {
         let mut inline = self.hand_over(afterwards);
         // One after the other, however long the row gets.
         while let Some((place, runnable)) = inline.pop_front() {
-            let outcome = match catch_unwind(AssertUnwindSafe(|| runnable.execute())) {
-                Ok(executed) => executed.into_outcome(),
-                Err(payload) => Outcome::Failed(panicked(payload.as_ref())),
-            };
-            let afterwards = self.take_end(place, outcome);
+            self.begin_now(place);
+            let afterwards = self.take_end(place, call(runnable));
             inline.extend(self.hand_over(afterwards));
         }
     }
 
     /// Gives others what is theirs to do; what is to be done here comes back.
     fn hand_over(&self, afterwards: Afterwards) -> VecDeque<(Place, Runnable)> {
-        let Afterwards { jobs, inline, submission } = afterwards;
+        let Afterwards { jobs, inline, submission, gates } = afterwards;
         if let Some(submission) = submission {
             self.core.committer().submit(submission);
         }
         if !jobs.is_empty() {
             self.core.pool().submit(jobs);
         }
+        self.go_to_the_gates(gates);
         inline.into()
     }
 
@@ -489,37 +608,40 @@ impl Active {
         let now = self.core.clock().now();
         let mut state = self.lock();
         let mut afterwards = Afterwards::default();
-        let Some(out) = state.out.remove(&place) else { return afterwards };
-        let Out { ticket, is_durable, driven } = out;
-        match driven {
-            None => {
-                let executed = ticket.executed(outcome);
-                let executed = if is_durable { executed.ended_at(now) } else { executed };
-                self.apply(&mut state, executed);
-            }
-            Some(mut driven) => {
+        let Some(mut out) = state.out.remove(&place) else { return afterwards };
+        self.core.metrics().attempt(&outcome);
+        let outcome = self.register_undos(&mut state, &mut out, outcome);
+        if out.driven.is_some() {
+            self.end_attempt(&mut state, place, out, outcome, now, &mut afterwards);
+            if let Some(end) = afterwards.gates.ends.pop_if(|end| !end.is_keyed()) {
                 // A policy may ask functions of the user's, which may take their time.
-                state.deciding += 1;
                 drop(state);
-                let (runnable, course) = &mut *driven;
-                let turn = course.end(runnable.clone(), outcome, now);
+                let ended = end.decided(Known::default());
                 state = self.lock();
-                state.deciding -= 1;
-                match (&state.mode, turn) {
-                    (Mode::Gone { .. }, _) => return afterwards,
-                    (Mode::Leaving { .. } | Mode::Aside { .. }, Turn::Run { .. }) => {
-                        self.offer_again(&mut state, &driven.0);
-                    }
-                    (_, turn) => {
-                        let out = Out { ticket, is_durable, driven: Some(driven) };
-                        self.take_turn(&mut state, place, out, turn, &mut afterwards);
-                    }
-                }
+                self.take_decided(&mut state, ended, &mut afterwards);
             }
+        } else {
+            state.refuse_early(out.ticket.number());
+            let executed = out.ticket.clone().executed(outcome);
+            let executed = if out.is_durable { executed.ended_at(now) } else { executed };
+            self.apply(&mut state, executed);
         }
         self.advance(&mut state, now, &mut afterwards);
         afterwards.submission = self.flush(&mut state, now);
         afterwards
+    }
+
+    /// Goes on with attempts that ended, when it is known what they mean.
+    pub(super) fn decided(&self, ended: Ended) {
+        let now = self.core.clock().now();
+        let mut state = self.lock();
+        let mut afterwards = Afterwards::default();
+        self.take_decided(&mut state, ended, &mut afterwards);
+        self.advance(&mut state, now, &mut afterwards);
+        afterwards.submission = self.flush(&mut state, now);
+        drop(state);
+        self.finish(afterwards);
+        self.tell_rest();
     }
 
     /// Tells whoever listens what was stored, in the order in which it was stored.
@@ -571,12 +693,21 @@ impl Active {
         state.mode = Mode::Gone { status: None, why: why.to_string() };
         let flight = state.in_flight.take();
         let fresh = std::mem::take(&mut state.fresh);
-        let places: Vec<Place> = std::mem::take(&mut state.out).into_keys().collect();
+        let out = std::mem::take(&mut state.out);
+        let places: Vec<Place> = out.keys().copied().collect();
         state.waiters.clear();
-        state.again.clear();
+        state.asking.clear();
+        let again = std::mem::take(&mut state.again);
+        let early = std::mem::take(&mut state.early);
         drop(state);
         self.core.pool().take_back(self.group, &places);
-        let acks = flight.into_iter().flat_map(|flight| flight.acks).chain(fresh.acks);
+        drop((again, out));
+        self.leave_lines();
+        let early = early.into_values().filter_map(|early| match early.by {
+            By::Caller(ack) => Some(ack),
+            By::Command(_) => None,
+        });
+        let acks = flight.into_iter().flat_map(|flight| flight.acks).chain(fresh.acks).chain(early);
         for ack in acks {
             drop(ack.send(Err(why.clone())));
         }
@@ -605,7 +736,7 @@ impl Active {
 
     /// Keeps a panic, of ours or of a value that cannot be written, from taking anything else down: the run is
     /// taken up again from what is stored.
-    fn guarded(&self, deed: impl FnOnce()) {
+    pub(super) fn guarded(&self, deed: impl FnOnce()) {
         if let Err(payload) = catch_unwind(AssertUnwindSafe(deed)) {
             self.crash(panicked(payload.as_ref()).message);
         }
@@ -613,13 +744,17 @@ impl Active {
 }
 
 impl Sink for Active {
+    fn began(self: Arc<Self>, place: Place) {
+        self.begin_now(place);
+    }
+
     fn ended(self: Arc<Self>, place: Place, outcome: Outcome) {
         self.guarded(|| self.finish(self.take_end(place, outcome)));
     }
 }
 
 /// Makes a value that cannot be written the failure of the work that gave it.
-fn storable(outcome: Outcome) -> Outcome {
+pub(super) fn storable(outcome: Outcome) -> Outcome {
     let check = |value: &Value| match catch_unwind(AssertUnwindSafe(|| value.to_text())) {
         Ok(Ok(_)) => None,
         Ok(Err(error)) => Some(Failure::of(&error).code("unserialisable").non_retryable()),

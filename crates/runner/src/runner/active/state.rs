@@ -1,20 +1,25 @@
 //! What a run has in this process beside its facts: what is to be stored, what is on its way, who waits.
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
 use std::sync::Arc;
 
 use tidewheel_core::fact::Value;
-use tidewheel_core::policy::{Failure, Kind};
+use tidewheel_core::policy::{Failure, Kind, Resolved};
 use tidewheel_core::run::Run;
 use tidewheel_core::time::Timestamp;
+use tidewheel_core::work::Token;
 use tidewheel_core::{Runnable, Ticket};
-use tidewheel_store::{Batch, CommandId, Lease, Status, Version};
+use tidewheel_store::{Batch, CommandId, Lease, Letter, Status, Version};
 use tokio::sync::oneshot;
 
+use super::gates::{End, Said};
 use super::life::Right;
 use crate::driver::Course;
+use crate::ear::Ear;
+use crate::limits::{Ask, Permits};
 use crate::pool::Place;
 use crate::runner::options::Checkpoints;
+use crate::timers::TimerKey;
 
 pub(super) struct State {
     pub(super) run: Run,
@@ -35,8 +40,26 @@ pub(super) struct State {
     pub(super) is_held_back: bool,
     /// Whether a change ended in a panic, and nobody has seen to it yet.
     pub(super) is_broken: bool,
-    /// The next attempts at work whose dispatch is not stored.
-    pub(super) again: Vec<Runnable>,
+    /// Attempts at work whose dispatch is not stored.
+    pub(super) again: Vec<Piece>,
+    /// Work that waits to be let in, by its number.
+    pub(super) asking: Asking,
+    /// When work that waits is looked at again, by its number.
+    pub(super) looks: BTreeMap<u32, TimerKey>,
+    /// What is to be asked next.
+    pub(super) asks: Vec<Ask>,
+    /// What makes work that waits to be let in the same as other work, by its number.
+    pub(super) keys: BTreeMap<u32, Arc<str>>,
+    /// What may be the same as other work, and wants to be let in next.
+    pub(super) keyed: Vec<(Runnable, Arc<Resolved>)>,
+    /// What ended outside and is to be looked at.
+    pub(super) outside: Vec<End>,
+    /// Work that ended outside and of which it is not stored yet, by its number.
+    pub(super) ending: BTreeSet<u32>,
+    /// What was said of work before its function handed it over, by its number.
+    pub(super) early: BTreeMap<u32, Early>,
+    /// Why it is paused, where there is something to say.
+    pub(super) pause_reason: Option<String>,
     /// What was stored and not told yet, in order.
     pub(super) to_tell: VecDeque<Telling>,
     /// Whether somebody tells it at the moment; others leave it to them, so that it stays in order.
@@ -80,17 +103,103 @@ pub(super) struct Fresh {
     pub(super) handled: Vec<CommandId>,
     pub(super) acks: Vec<Ack>,
     /// Work that may start when its dispatch is stored.
-    pub(super) held: Vec<Runnable>,
+    pub(super) held: Vec<Piece>,
+    /// Work that is put aside for people, or is not any more.
+    pub(super) letters: Vec<Letter>,
     /// Whether it is to be stored even without events.
     pub(super) is_urgent: bool,
+}
+
+/// What somebody outside said of a piece of work before they had it.
+pub(super) struct Early {
+    pub(super) token: Token,
+    pub(super) said: Said,
+    pub(super) by: By,
 }
 
 pub(super) struct Flight {
     pub(super) heard: Vec<Heard>,
     pub(super) count: u32,
     pub(super) acks: Vec<Ack>,
-    pub(super) held: Vec<Runnable>,
+    pub(super) held: Vec<Piece>,
+    /// What claims its key then: others ask the store whether the run that has a key goes on.
+    pub(super) keyed: Vec<(Runnable, Arc<Resolved>)>,
     pub(super) facts: usize,
+}
+
+/// Work that waits to be let in, by its number.
+#[derive(Default)]
+pub(super) struct Asking {
+    tickets: BTreeMap<u32, (Ticket, bool)>,
+    /// How many were not told yet that they have to wait.
+    untold: usize,
+}
+
+impl Asking {
+    pub(super) fn insert(&mut self, ticket: Ticket) {
+        if let Some((_, false)) = self.tickets.insert(ticket.number(), (ticket, false)) {
+            return;
+        }
+        self.untold += 1;
+    }
+
+    pub(super) fn contains(&self, number: u32) -> bool {
+        self.tickets.contains_key(&number)
+    }
+
+    pub(super) fn remove(&mut self, number: u32) -> Option<Ticket> {
+        let (ticket, is_told) = self.tickets.remove(&number)?;
+        self.untold -= usize::from(!is_told);
+        Some(ticket)
+    }
+
+    /// Returns a piece that is told to wait.
+    pub(super) fn tell(&mut self, number: u32) -> Option<Ticket> {
+        let (ticket, is_told) = self.tickets.get_mut(&number)?;
+        self.untold -= usize::from(!std::mem::replace(is_told, true));
+        Some(ticket.clone())
+    }
+
+    pub(super) fn clear(&mut self) {
+        *self = Self::default();
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.tickets.is_empty()
+    }
+
+    /// Tells whether everybody knows that they have to wait.
+    pub(super) const fn all_wait(&self) -> bool {
+        self.untold == 0
+    }
+}
+
+/// An attempt that was dispatched, and how it begins.
+pub(super) struct Piece {
+    pub(super) runnable: Runnable,
+    pub(super) way: Way,
+    /// When it has to have a slot, if that is not counted from now.
+    pub(super) queue_until: Option<Timestamp>,
+}
+
+/// How an attempt begins.
+pub(super) enum Way {
+    /// As it is.
+    Free,
+    /// It was let in.
+    In(Permits),
+    /// Its breaker does not let it in, and it does not wait for that.
+    Shut(Timestamp),
+    /// It waited too long.
+    Late(Failure),
+    /// Another piece of work did the same, and this came of it.
+    Done(Value),
+}
+
+impl Piece {
+    pub(super) const fn free(runnable: Runnable) -> Self {
+        Self { runnable, way: Way::Free, queue_until: None }
+    }
 }
 
 /// What those who listen are to be told of one commit.
@@ -147,14 +256,24 @@ pub(in crate::runner) enum Lost {
     PerhapsOurs,
     /// The run went wrong, and is taken up again.
     Crashed(String),
+    /// Nobody waits for what was said.
+    NotAwaited(Token),
     /// Something else.
     Otherwise(String),
+}
+
+impl Lost {
+    /// Tells whether it was asked of a run that was to be created and existed: the one that exists is asked next.
+    pub(in crate::runner) const fn is_of_twin(&self) -> bool {
+        matches!(self, Self::Exists | Self::PerhapsOurs)
+    }
 }
 
 impl std::fmt::Display for Lost {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
             Self::Exists | Self::PerhapsOurs => f.write_str("a run of that id exists"),
+            Self::NotAwaited(token) => write!(f, "nobody waits for `{token}`"),
             Self::Crashed(why) | Self::Otherwise(why) => f.write_str(why),
         }
     }
@@ -165,6 +284,9 @@ pub(super) struct Out {
     pub(super) is_durable: bool,
     /// `None` under a policy that changes nothing.
     pub(super) driven: Option<Box<(Runnable, Course)>>,
+    pub(super) permits: Option<Permits>,
+    /// Who heard what it wants to have undone, where something can be.
+    pub(super) ear: Option<Arc<Ear>>,
 }
 
 /// Who waits for a result.
@@ -221,6 +343,16 @@ impl State {
         self.fresh.is_urgent = true;
     }
 
+    /// Says of a piece of work that nobody outside ends it now, to whoever did too early.
+    pub(super) fn refuse_early(&mut self, number: u32) {
+        let Some(Early { token, by, .. }) = self.early.remove(&number) else { return };
+        match by {
+            // Whoever does not wait any more has their reasons.
+            By::Caller(ack) => drop(ack.send(Err(Lost::NotAwaited(token)))),
+            By::Command(_) => self.answer(by),
+        }
+    }
+
     pub(super) const fn is_gone(&self) -> bool {
         matches!(self.mode, Mode::Gone { .. })
     }
@@ -239,12 +371,12 @@ impl State {
     /// Returns how the run is, when somebody has to look at it, and why.
     pub(super) fn condition(&self, now: Timestamp) -> (Status, Option<Timestamp>, Option<String>) {
         match &self.mode {
-            Mode::Paused => (Status::Paused, None, None),
+            Mode::Paused => (Status::Paused, None, self.pause_reason.clone()),
             Mode::Leaving { status, reason } | Mode::Aside { status, reason } => {
                 // A run that only changes hands is due at once.
                 let wake_at = match status {
                     Status::Running => Some(now),
-                    Status::Waiting => self.run.retries().iter().map(|(_, due)| *due).min(),
+                    Status::Waiting => self.run.next_due(),
                     _ => None,
                 };
                 (*status, wake_at, reason.clone())
@@ -256,7 +388,7 @@ impl State {
                     let status = if self.run.has_failed() { Status::Failed } else { Status::Completed };
                     (status, None, None)
                 } else if self.run.only_waits() {
-                    (Status::Waiting, self.run.retries().iter().map(|(_, due)| *due).min(), None)
+                    (Status::Waiting, self.run.next_due(), None)
                 } else {
                     (Status::Running, Some(now), None)
                 }
@@ -275,6 +407,9 @@ impl State {
             && self.fresh.is_empty()
             && self.out.is_empty()
             && self.again.is_empty()
+            && self.asks.is_empty()
+            && self.keyed.is_empty()
+            && self.outside.is_empty()
             && self.deciding == 0
     }
 
@@ -282,7 +417,7 @@ impl State {
     pub(super) fn is_idle(&self) -> bool {
         self.is_quiet()
             && match self.mode {
-                Mode::Going => !self.run.is_runnable() || self.run.only_waits(),
+                Mode::Going => !self.run.is_runnable() || self.run.only_waits() && self.asking.all_wait(),
                 Mode::Paused => true,
                 Mode::Aside { .. } | Mode::Leaving { .. } | Mode::Gone { .. } => false,
             }
@@ -335,7 +470,11 @@ impl State {
 
 impl Fresh {
     pub(super) fn is_empty(&self) -> bool {
-        self.events.is_empty() && self.handled.is_empty() && self.acks.is_empty() && !self.is_urgent
+        self.events.is_empty()
+            && self.handled.is_empty()
+            && self.acks.is_empty()
+            && self.letters.is_empty()
+            && !self.is_urgent
     }
 
     /// Tells whether it is time to store what is there.

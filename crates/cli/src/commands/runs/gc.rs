@@ -1,0 +1,230 @@
+//! `tidewheel runs gc`: forgets runs that are over and that nobody wrote to for a while.
+
+use std::fmt::Write as _;
+use std::io::{self, BufRead as _, IsTerminal as _};
+
+use clap::Args;
+use clap::builder::{PossibleValuesParser, TypedValueParser};
+use serde::Serialize;
+use tidewheel_core::time::Span;
+use tidewheel_core::view::relative;
+use tidewheel_store::{Filter, RunRecord, Status, Store as _};
+
+use super::VERSION;
+use crate::commands::policy::Format;
+use crate::error::{CommandError, Ending};
+use crate::exit::Exit;
+use crate::output::{self, harmless};
+use crate::store::{Opened, Purpose, StoreArguments};
+use crate::terminal;
+use crate::view::columns::cut;
+
+/// Delete runs that are over, with all that is stored of them
+///
+/// A run is deleted if it is over and was not written for as long as
+/// --older-than says. Runs that a process still holds, and those of which
+/// something was asked, stay. Where a person types, the command asks first.
+///
+/// Example:
+///
+///   $ tidewheel runs gc --older-than 30d --dry-run --store orders.db
+#[derive(Debug, Args)]
+#[command(verbatim_doc_comment)]
+pub(crate) struct Arguments {
+    #[command(flatten)]
+    store: StoreArguments,
+    /// Only runs that were not written for so long: 30d, 12h
+    #[arg(long, value_name = "SPAN", value_parser = Span::parse)]
+    older_than: Span,
+    /// Only runs that ended so; several with commas between
+    #[arg(long, value_delimiter = ',', value_parser = ended(), default_values_t = ENDED)]
+    status: Vec<Status>,
+    /// Only show what would be deleted
+    #[arg(long)]
+    dry_run: bool,
+    /// Do not ask
+    #[arg(long)]
+    yes: bool,
+    /// How the result is printed
+    #[arg(long, value_enum, default_value_t)]
+    format: Format,
+}
+
+/// The ways to end. What was paused, stopped or parked can be resumed, so it is not over.
+const ENDED: [Status; 3] = [Status::Completed, Status::Failed, Status::Cancelled];
+
+fn ended() -> impl TypedValueParser<Value = Status> {
+    PossibleValuesParser::new(ENDED.map(Status::name))
+        .map(|name| Status::from_name(&name).expect("invariant: only names of statuses are possible"))
+}
+
+/// As many runs are named to people.
+const MOST_NAMED: usize = 20;
+
+/// Deletes what is old.
+pub(super) fn run(arguments: &Arguments) -> Result<Exit, Ending> {
+    let purpose = if arguments.dry_run { Purpose::Look } else { Purpose::Ask };
+    let opened = Opened::open(&arguments.store, purpose)?;
+    let (old, kept) = old(&opened, arguments)?;
+    if arguments.dry_run {
+        match arguments.format {
+            Format::Json => output::json(&GcForm::of(true, &old, &kept))?,
+            Format::Text => {
+                output::text(&format!(
+                    "{}{}",
+                    named(&old, &opened),
+                    summed("would be deleted", &old, &kept)
+                ))?;
+            }
+        }
+        return Ok(Exit::Succeeded);
+    }
+    if !old.is_empty() && !arguments.yes && arguments.format == Format::Text && io::stdin().is_terminal() {
+        output::text(&named(&old, &opened))?;
+        if !is_agreed(old.len())? {
+            output::text("Nothing was deleted.\n")?;
+            return Ok(Exit::Succeeded);
+        }
+    }
+    let (mut gone, mut kept, mut letters) = (Vec::new(), kept, 0);
+    for record in old {
+        let put_aside = opened.wait(opened.store().dead_letters(Some(&record.id), None))?.rows.len();
+        // Somebody may have taken it up meanwhile.
+        match opened.wait(opened.store().delete(&record.id))? {
+            Ok(_) => {
+                letters += put_aside;
+                gone.push(record);
+            }
+            Err(_) => kept.push((record, HELD)),
+        }
+    }
+    let forgotten = opened.wait(opened.control.forget_keys())?;
+    match arguments.format {
+        Format::Json => {
+            let form = GcForm::of(false, &gone, &kept);
+            output::json(&GcForm { forgotten_keys: forgotten, dead_letters: letters, ..form })?;
+        }
+        Format::Text => {
+            let mut text = summed("deleted", &gone, &kept);
+            if letters > 0 {
+                let what = if letters == 1 { "1 dead letter" } else { &format!("{letters} dead letters") };
+                let _ = writeln!(text, "{what} of theirs went with them.");
+            }
+            if forgotten > 0 {
+                let _ = writeln!(
+                    text,
+                    "{} of theirs, kept for work with the same key, went with them.",
+                    if forgotten == 1 { "1 result".to_owned() } else { format!("{forgotten} results") }
+                );
+            }
+            output::text(&text)?;
+        }
+    }
+    Ok(Exit::Succeeded)
+}
+
+const HELD: &str = "a process holds it";
+const ASKED: &str = "something was asked of it";
+
+/// Runs that stay although they are old, each with the reason.
+type Kept = Vec<(RunRecord, &'static str)>;
+
+/// Returns the runs that are old enough, oldest first, and those of them that stay, with the reason.
+fn old(opened: &Opened, arguments: &Arguments) -> Result<(Vec<RunRecord>, Kept), CommandError> {
+    let mut filter =
+        Filter { statuses: arguments.status.clone(), limit: Some(u32::MAX), ..Filter::default() };
+    let (mut old, mut kept) = (Vec::new(), Vec::new());
+    loop {
+        let page = opened.list(filter.clone())?;
+        for record in page.rows {
+            if !opened.now.has_reached(record.updated_at, arguments.older_than) {
+                continue;
+            }
+            if record.owner.is_some() {
+                kept.push((record, HELD));
+            } else if !opened.wait(opened.store().commands_of(&record.id))?.is_empty() {
+                kept.push((record, ASKED));
+            } else {
+                old.push(record);
+            }
+        }
+        filter.after = page.next;
+        if filter.after.is_none() {
+            old.reverse();
+            return Ok((old, kept));
+        }
+    }
+}
+
+fn named(old: &[RunRecord], opened: &Opened) -> String {
+    let canvas = terminal::canvas();
+    let mut text = String::new();
+    for record in old.iter().take(MOST_NAMED) {
+        let line = format!("  {}  {} {}", record.id, record.status, relative(record.updated_at, opened.now));
+        let _ = writeln!(text, "{}", cut(&harmless(&line), canvas.width, canvas));
+    }
+    if old.len() > MOST_NAMED {
+        let _ = writeln!(text, "  and {} more", old.len() - MOST_NAMED);
+    }
+    text
+}
+
+fn summed(done: &str, runs: &[RunRecord], kept: &Kept) -> String {
+    let count = |count: usize| if count == 1 { "1 run".to_owned() } else { format!("{count} runs") };
+    let done = match (done, runs.len()) {
+        ("deleted", 1) => "was deleted",
+        ("deleted", _) => "were deleted",
+        (other, _) => other,
+    };
+    let mut text = format!("{} {done}.", count(runs.len()));
+    for why in [HELD, ASKED] {
+        let held = kept.iter().filter(|(_, reason)| *reason == why).count();
+        if held > 0 {
+            let stay = if held == 1 { "stays" } else { "stay" };
+            let _ = write!(text, " {} {stay}: {why}.", count(held));
+        }
+    }
+    text.push('\n');
+    text
+}
+
+/// Asks whoever types.
+fn is_agreed(count: usize) -> Result<bool, Ending> {
+    let what = if count == 1 { "this run".to_owned() } else { format!("these {count} runs") };
+    output::text(&format!("Delete {what} for good? [y/N] "))?;
+    let mut line = String::new();
+    // An answer that cannot be read is no yes.
+    drop(io::stdin().lock().read_line(&mut line));
+    Ok(matches!(line.trim(), "y" | "Y" | "yes"))
+}
+
+#[derive(Serialize)]
+struct GcForm<'a> {
+    version: u32,
+    dry_run: bool,
+    deleted: Vec<&'a str>,
+    kept: Vec<KeptForm<'a>>,
+    /// Results that were kept for work with the same key, of runs that are gone.
+    forgotten_keys: usize,
+    /// What was put aside in them, at least.
+    dead_letters: usize,
+}
+
+#[derive(Serialize)]
+struct KeptForm<'a> {
+    run: &'a str,
+    why: &'static str,
+}
+
+impl<'a> GcForm<'a> {
+    fn of(dry_run: bool, runs: &'a [RunRecord], kept: &'a Kept) -> Self {
+        Self {
+            version: VERSION,
+            dry_run,
+            deleted: runs.iter().map(|record| record.id.as_str()).collect(),
+            kept: kept.iter().map(|(record, why)| KeptForm { run: record.id.as_str(), why }).collect(),
+            forgotten_keys: 0,
+            dead_letters: 0,
+        }
+    }
+}

@@ -1,0 +1,209 @@
+//! `tidewheel runs list`: the runs of a store, newest first.
+
+use clap::Args;
+use clap::builder::{PossibleValuesParser, TypedValueParser};
+use serde::Serialize;
+use tidewheel_core::time::Timestamp;
+use tidewheel_core::view::{absolute, between, long, relative};
+use tidewheel_store::{Filter, RunRecord, Status};
+
+use super::VERSION;
+use crate::commands::policy::Format;
+use crate::error::Ending;
+use crate::exit::Exit;
+use crate::output::{self, harmless};
+use crate::store::{Opened, Purpose, StoreArguments};
+use crate::terminal;
+use crate::view::columns::Grid;
+
+/// List the runs of a store, newest first
+///
+/// Each run has its workflow, how it is and why, when it was created and
+/// written last, and how many events its log has.
+///
+/// Example:
+///
+///   $ tidewheel runs list --store orders.db --status failed --prefix order-
+#[derive(Debug, Args)]
+#[command(verbatim_doc_comment)]
+pub(crate) struct Arguments {
+    #[command(flatten)]
+    store: StoreArguments,
+    /// Only runs that are so; several with commas between
+    #[arg(long, value_delimiter = ',', value_parser = statuses())]
+    status: Vec<Status>,
+    /// Only runs of this workflow
+    #[arg(long, value_name = "NAME")]
+    workflow: Option<String>,
+    /// Only runs whose id begins so
+    #[arg(long, value_name = "ID")]
+    prefix: Option<String>,
+    /// At most so many
+    #[arg(long, value_name = "N", default_value_t = 50, conflicts_with = "all")]
+    limit: u32,
+    /// All of them
+    #[arg(long)]
+    all: bool,
+    /// Show instants in UTC instead of how long ago they were
+    #[arg(long)]
+    utc: bool,
+    /// How the result is printed
+    #[arg(long, value_enum, default_value_t)]
+    format: Format,
+}
+
+/// Reads the word for a status.
+pub(super) fn statuses() -> impl TypedValueParser<Value = Status> {
+    PossibleValuesParser::new(Status::ALL.iter().map(|status| status.name()))
+        .map(|name| Status::from_name(&name).expect("invariant: only names of statuses are possible"))
+}
+
+/// Lists the runs.
+pub(super) fn run(arguments: &Arguments) -> Result<Exit, Ending> {
+    let opened = Opened::open(&arguments.store, Purpose::Look)?;
+    let (rows, has_more) = rows(&opened, arguments)?;
+    match arguments.format {
+        Format::Json => output::json(&ListForm::of(&rows, has_more))?,
+        Format::Text => {
+            output::text(&table(&rows, &opened, arguments))?;
+            if has_more {
+                output::hint("There are more: --all lists all of them, and --limit as many as you like.");
+            }
+        }
+    }
+    Ok(Exit::Succeeded)
+}
+
+/// Returns the runs that fit, page by page, and whether there are more.
+fn rows(opened: &Opened, arguments: &Arguments) -> Result<(Vec<RunRecord>, bool), Ending> {
+    let mut filter = Filter {
+        statuses: arguments.status.clone(),
+        workflow: arguments.workflow.clone(),
+        id_prefix: arguments.prefix.clone(),
+        limit: None,
+        after: None,
+    };
+    let most = if arguments.all { usize::MAX } else { arguments.limit as usize };
+    let mut rows = Vec::new();
+    loop {
+        let left = most.saturating_sub(rows.len());
+        filter.limit = Some(u32::try_from(left).unwrap_or(u32::MAX));
+        let page = opened.list(filter.clone())?;
+        rows.extend(page.rows);
+        filter.after = page.next;
+        if filter.after.is_none() || rows.len() >= most {
+            return Ok((rows, filter.after.is_some()));
+        }
+    }
+}
+
+fn table(rows: &[RunRecord], opened: &Opened, arguments: &Arguments) -> String {
+    if rows.is_empty() {
+        let is_filtered =
+            !arguments.status.is_empty() || arguments.workflow.is_some() || arguments.prefix.is_some();
+        let name = harmless(&opened.name);
+        return match is_filtered {
+            true => format!("No run of {name} fits.\n"),
+            false => format!("There are no runs in {name}.\n"),
+        };
+    }
+    let now = opened.now;
+    let canvas = terminal::canvas();
+    // Where it gets narrow, what matters least is left out; `--format json` has everything.
+    let has_all = canvas.width >= if arguments.utc { 100 } else { 70 };
+    let created = if arguments.utc { "CREATED" } else { "AGE" };
+    let mut headings = vec!["RUN", "STATUS", "WHY", "UPDATED"];
+    if has_all {
+        headings = vec!["RUN", "STATUS", "WHY", "UPDATED", created, "EVENTS", "WORKFLOW"];
+    }
+    let mut grid = Grid::new(&headings, canvas).whole(&[1, 3, 4, 5]).numbers(5);
+    for row in rows {
+        let (created, updated) = if arguments.utc {
+            (absolute(row.created_at), absolute(row.updated_at))
+        } else {
+            (long(between(row.created_at, now)), relative(row.updated_at, now))
+        };
+        let mut cells = vec![
+            harmless(row.id.as_str()).into_owned(),
+            row.status.to_string(),
+            harmless(&why(row, now).unwrap_or_default()).into_owned(),
+            updated,
+        ];
+        if has_all {
+            cells.extend([created, row.version.to_string(), harmless(&row.workflow).into_owned()]);
+        }
+        grid.row(cells);
+    }
+    grid.drawn("")
+}
+
+/// Says in a few words why a run is as it is, or what it waits for.
+pub(super) fn why(run: &RunRecord, now: Timestamp) -> Option<String> {
+    if let Some(reason) = &run.reason {
+        return Some(reason.clone());
+    }
+    match (run.status, run.wake_at, run.owner) {
+        (Status::Running, _, None) => Some("nobody drives it".to_owned()),
+        (Status::Waiting, None, _) if run.version == 0 => Some("no input yet".to_owned()),
+        (Status::Waiting, None, _) => Some("waits for somebody".to_owned()),
+        (Status::Waiting, Some(at), None) if at <= now => {
+            Some(format!("due {}, nobody drives it", relative(at, now)))
+        }
+        (Status::Waiting, Some(at), _) => Some(format!("due {}", relative(at, now))),
+        (
+            Status::Running
+            | Status::Completed
+            | Status::Failed
+            | Status::Paused
+            | Status::Stopped
+            | Status::Parked
+            | Status::Cancelled,
+            ..,
+        ) => None,
+    }
+}
+
+#[derive(Serialize)]
+struct ListForm<'a> {
+    version: u32,
+    runs: Vec<RunForm<'a>>,
+    more: bool,
+}
+
+/// A run for programs.
+#[derive(Serialize)]
+pub(super) struct RunForm<'a> {
+    id: &'a str,
+    workflow: &'a str,
+    workflow_version: u32,
+    status: &'static str,
+    reason: Option<&'a str>,
+    events: u64,
+    driven: bool,
+    wake_at: Option<String>,
+    created_at: String,
+    updated_at: String,
+}
+
+impl<'a> RunForm<'a> {
+    pub(super) fn of(run: &'a RunRecord) -> Self {
+        Self {
+            id: run.id.as_str(),
+            workflow: &run.workflow,
+            workflow_version: run.workflow_version,
+            status: run.status.name(),
+            reason: run.reason.as_deref(),
+            events: run.version,
+            driven: run.owner.is_some(),
+            wake_at: run.wake_at.map(|at| at.to_string()),
+            created_at: run.created_at.to_string(),
+            updated_at: run.updated_at.to_string(),
+        }
+    }
+}
+
+impl<'a> ListForm<'a> {
+    fn of(rows: &'a [RunRecord], more: bool) -> Self {
+        Self { version: VERSION, runs: rows.iter().map(RunForm::of).collect(), more }
+    }
+}

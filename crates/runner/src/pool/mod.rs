@@ -1,0 +1,15 @@
+//! Who does the work: a bounded number of pieces at once, functions on threads and async work in tasks, urgent ones
+//! first, and each run gets its turn. It knows nothing of runs; whoever handed a piece in learns what came of it.
+
+mod failure;
+mod job;
+mod number;
+mod queue;
+mod slots;
+mod worker;
+
+pub(crate) use failure::panicked;
+pub(crate) use job::{Job, Place, Sink};
+pub(crate) use number::ByNumber;
+pub(crate) use slots::Pool;
+pub(crate) use worker::{Meanwhile, call, is_worker};

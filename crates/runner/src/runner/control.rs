@@ -1,0 +1,473 @@
+//! Asks things of runs through the store, from a process that drives none of them: an operator's tool, a page.
+//! What is asked becomes a row; whoever drives the run notices it at once, and otherwise its next owner does.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use serde_json::value::{RawValue, to_raw_value};
+use tidewheel_core::fact::{RunId, RunnableId};
+use tidewheel_core::policy::Failure;
+use tidewheel_core::view::{Story, WorkLine, WorkState};
+use tidewheel_core::work::{Token, TokenError};
+use tidewheel_store::{CommandId, NewCommand, Refused, RunRecord, Status, Store, StoreError};
+
+use super::definition::Definition;
+use super::handle::LOOK_AGAIN;
+use super::keeper::Asked;
+
+/// Asks things of runs and tells their stories, without driving any and without knowing their definitions.
+///
+/// ```
+/// use std::sync::Arc;
+/// use tidewheel_core::workflow::{Workflow, step};
+/// use tidewheel_runner::{Control, Runner, RunnerOptions};
+/// use tidewheel_store::{Memory, RealClock, Status, Store};
+///
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// let store: Arc<dyn Store> = Arc::new(Memory::new(Arc::new(RealClock::new())));
+/// let runner = Runner::with_store(Arc::clone(&store), RunnerOptions::new()).await?;
+/// let workflow = Workflow::new("numbers").add(step("inc", |x: i64| x + 1)).build()?;
+/// let run = runner.start("first", &workflow).await?;
+///
+/// let control = Control::new(store);
+/// let sent = control.pause(run.id()).await?;
+/// control.until_handled(&sent).await?;
+/// assert_eq!(run.status().await?, Status::Paused);
+/// # runner.shutdown().await;
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Clone)]
+pub struct Control {
+    store: Arc<dyn Store>,
+}
+
+/// Something that was asked of a run.
+#[derive(Clone, Debug)]
+pub struct Sent {
+    /// Its number.
+    pub id: CommandId,
+    /// The run as it was before.
+    pub record: RunRecord,
+}
+
+/// Why something was not asked. Nothing was written.
+#[derive(Debug, thiserror::Error)]
+pub enum AskError {
+    /// There is no such run.
+    #[error("there is no run `{run}`")]
+    NotFound {
+        /// The run.
+        run: RunId,
+    },
+    /// It would change nothing, as the run is.
+    #[error("run `{run}` is {status}: {why}")]
+    Idle {
+        /// The run.
+        run: RunId,
+        /// How it is.
+        status: Status,
+        /// Why it would change nothing.
+        why: &'static str,
+    },
+    /// The run has no such component.
+    #[error("run `{run}` has no component `{component}`")]
+    NoComponent {
+        /// The run.
+        run: RunId,
+        /// The component.
+        component: String,
+        /// Those that it has.
+        known: Vec<String>,
+    },
+    /// The run has no such piece of work.
+    #[error("run `{run}` has no work `{work}`")]
+    NoWork {
+        /// The run.
+        run: RunId,
+        /// The piece of work.
+        work: RunnableId,
+    },
+    /// The piece of work is in no state for this.
+    #[error("`{node}` of run `{run}` is {state}: {why}")]
+    Work {
+        /// The run.
+        run: RunId,
+        /// Its component.
+        node: String,
+        /// How it is.
+        state: &'static str,
+        /// Why it would change nothing.
+        why: &'static str,
+    },
+    /// The text is no token of an attempt.
+    #[error(transparent)]
+    Token(#[from] TokenError),
+    /// What is stored of the run cannot be read.
+    #[error("what is stored of run `{run}` cannot be read")]
+    Unreadable {
+        /// The run.
+        run: RunId,
+        /// Why.
+        #[source]
+        source: Box<dyn std::error::Error + Send + Sync>,
+    },
+    /// The store failed.
+    #[error("the store failed")]
+    Store(#[from] StoreError),
+    /// The store refused.
+    #[error("the store refused")]
+    Refused(#[from] Refused),
+}
+
+impl Control {
+    /// Returns a control over the runs of a store.
+    #[must_use]
+    pub fn new(store: Arc<dyn Store>) -> Self {
+        Self { store }
+    }
+
+    /// Tells the story of a run from what is stored, with times and with the identities of its work.
+    ///
+    /// # Errors
+    /// There is no such run, or what is stored of it cannot be read.
+    pub async fn story(&self, run: &RunId) -> Result<Story, AskError> {
+        let unreadable = |source: Box<dyn std::error::Error + Send + Sync>| AskError::Unreadable {
+            run: run.clone(),
+            source,
+        };
+        let nodes = self.definition(run).await?.signature.nodes;
+        let mut story = Story::of_run(run.clone(), nodes);
+        for batch in self.store.read(run, 0).await? {
+            let lines = batch.events.events().map_err(|error| unreadable(error.into()))?;
+            for line in lines {
+                story.add(line, Some(batch.at)).map_err(|error| unreadable(error.into()))?;
+            }
+        }
+        Ok(story)
+    }
+
+    /// Returns the names of the components that a run was created with.
+    ///
+    /// # Errors
+    /// There is no such run, or what is stored of it cannot be read.
+    pub async fn components(&self, run: &RunId) -> Result<Vec<String>, AskError> {
+        Ok(self.definition(run).await?.signature.nodes.into_keys().collect())
+    }
+
+    /// Asks to end all work of a run that is not over.
+    ///
+    /// # Errors
+    /// There is no such run, nothing of it is left to do, or the store failed.
+    pub async fn cancel(&self, run: &RunId) -> Result<Sent, AskError> {
+        self.ask(run, Asked::Cancel.command(run), |status| match status {
+            Status::Completed | Status::Failed => Some("nothing is left to do that could be cancelled"),
+            Status::Cancelled => Some("nothing is left to do"),
+            Status::Running | Status::Waiting | Status::Paused | Status::Stopped | Status::Parked => None,
+        })
+        .await
+    }
+
+    /// Asks to end one piece of work that is not over.
+    ///
+    /// # Errors
+    /// There is no such run or no such work, it is over, or the store failed.
+    pub async fn cancel_work(&self, run: &RunId, work: RunnableId) -> Result<Sent, AskError> {
+        self.cancel_works(run, &[work]).await?.swap_remove(0)
+    }
+
+    /// Asks to end several pieces of work that are not over, each as [`cancel_work`](Self::cancel_work) does;
+    /// the answers come in the same order.
+    ///
+    /// # Errors
+    /// There is no such run, or what is stored of it cannot be read.
+    pub async fn cancel_works(
+        &self,
+        run: &RunId,
+        works: &[RunnableId],
+    ) -> Result<Vec<Result<Sent, AskError>>, AskError> {
+        let cannot = |_: &Story, line: &WorkLine| {
+            line.state.is_over().then_some("nothing is left of it that could be cancelled")
+        };
+        self.ask_each(run, works, cannot, |work| Asked::CancelWork { work }, |_| None).await
+    }
+
+    /// Asks to let no new work start. What is under way comes to its end.
+    ///
+    /// # Errors
+    /// There is no such run, it does not go on anyway, or the store failed.
+    pub async fn pause(&self, run: &RunId) -> Result<Sent, AskError> {
+        self.ask(run, Asked::Pause.command(run), |status| match status {
+            Status::Running | Status::Waiting => None,
+            Status::Completed | Status::Failed | Status::Cancelled => Some("nothing is left to do"),
+            Status::Paused | Status::Stopped | Status::Parked => Some("it does not go on anyway"),
+        })
+        .await
+    }
+
+    /// Asks to go on with a run that was paused, stopped or parked.
+    ///
+    /// # Errors
+    /// There is no such run, nothing holds it, or the store failed.
+    pub async fn resume(&self, run: &RunId) -> Result<Sent, AskError> {
+        self.ask(run, Asked::Resume.command(run), |status| match status {
+            Status::Paused | Status::Stopped | Status::Parked => None,
+            Status::Running | Status::Waiting => Some("it goes on already"),
+            Status::Completed | Status::Failed | Status::Cancelled => Some("nothing is left to do"),
+        })
+        .await
+    }
+
+    /// Asks to let go of a run: nobody drives it then, and it can be resumed.
+    ///
+    /// # Errors
+    /// There is no such run, it does not go on anyway, or the store failed.
+    pub async fn stop(&self, run: &RunId) -> Result<Sent, AskError> {
+        self.ask(run, Asked::Stop.command(run), |status| match status {
+            Status::Running | Status::Waiting | Status::Paused => None,
+            Status::Completed | Status::Failed | Status::Cancelled => Some("nothing is left to do"),
+            Status::Stopped | Status::Parked => Some("it does not go on anyway"),
+        })
+        .await
+    }
+
+    /// Gives one component of a run a value.
+    ///
+    /// # Errors
+    /// There is no such run or no such component, the run was cancelled, or the store failed.
+    pub async fn signal(&self, run: &RunId, component: &str, value: Box<RawValue>) -> Result<Sent, AskError> {
+        let known = self.components(run).await?;
+        if !known.iter().any(|name| name == component) {
+            return Err(AskError::NoComponent { run: run.clone(), component: component.to_owned(), known });
+        }
+        let asked = Asked::Signal { component: component.to_owned(), value };
+        self.ask(run, asked.command(run), |status| {
+            (status == Status::Cancelled).then_some("it takes no signals any more")
+        })
+        .await
+    }
+
+    /// Asks to try failed work again, with all the attempts that its policy allows: one piece, or all of the run.
+    ///
+    /// # Errors
+    /// There is no such run or no such work, it did not fail, or the store failed.
+    pub async fn retry(&self, run: &RunId, work: Option<RunnableId>) -> Result<Sent, AskError> {
+        if let Some(work) = work {
+            return self.retry_works(run, &[work]).await?.swap_remove(0);
+        }
+        let why = no_retry_of_any(&self.story(run).await?);
+        self.ask(run, Asked::Retry { work: None }.command(run), |status| no_retry_of_run(status).or(why))
+            .await
+    }
+
+    /// Asks to try several pieces of work again that failed, each as [`retry`](Self::retry) does; the answers
+    /// come in the same order.
+    ///
+    /// # Errors
+    /// There is no such run, or what is stored of it cannot be read.
+    pub async fn retry_works(
+        &self,
+        run: &RunId,
+        works: &[RunnableId],
+    ) -> Result<Vec<Result<Sent, AskError>>, AskError> {
+        self.ask_each(run, works, Story::no_retry, |work| Asked::Retry { work: Some(work) }, no_retry_of_run)
+            .await
+    }
+
+    /// Gives the result of work that is done elsewhere.
+    ///
+    /// # Errors
+    /// The token is none, or of work that is over; or the store failed.
+    pub async fn complete(&self, token: &str, value: &RawValue) -> Result<Sent, AskError> {
+        let run = self.awaited(token).await?;
+        let asked = Asked::Complete { token: token.to_owned(), value: value.to_owned() };
+        self.ask(&run, asked.command(&run), over).await
+    }
+
+    /// Says that work that is done elsewhere failed.
+    ///
+    /// # Errors
+    /// The token is none, or of work that is over; or the store failed.
+    pub async fn fail(&self, token: &str, failure: &Failure) -> Result<Sent, AskError> {
+        let run = self.awaited(token).await?;
+        let failure = to_raw_value(failure).expect("invariant: a failure has no key that is not a string");
+        let asked = Asked::Fail { token: token.to_owned(), failure };
+        self.ask(&run, asked.command(&run), over).await
+    }
+
+    /// Says that work that is done elsewhere is still being done.
+    ///
+    /// # Errors
+    /// The token is none, or of work that is over; or the store failed.
+    pub async fn heartbeat(&self, token: &str) -> Result<Sent, AskError> {
+        let run = self.awaited(token).await?;
+        let asked = Asked::Heartbeat { token: token.to_owned() };
+        self.ask(&run, asked.command(&run), over).await
+    }
+
+    /// Removes results that were kept for work with the same `idempotency_key`, where the run that gave them is gone.
+    /// Returns how many.
+    ///
+    /// # Errors
+    /// The store failed.
+    pub async fn forget_keys(&self) -> Result<usize, StoreError> {
+        super::keys::forget_gone(self.store.as_ref()).await
+    }
+
+    /// Tells whether what was asked is done, or was put away because it could not be.
+    ///
+    /// # Errors
+    /// The store failed.
+    pub async fn is_handled(&self, sent: &Sent) -> Result<bool, StoreError> {
+        let open = self.store.commands_of(&sent.record.id).await?;
+        Ok(open.iter().all(|command| command.id != sent.id))
+    }
+
+    /// Returns why something that was asked was not done; `None` if it was done, or is not handled yet.
+    ///
+    /// # Errors
+    /// The run is gone, or cannot be read.
+    pub async fn refusal(&self, sent: &Sent) -> Result<Option<String>, AskError> {
+        let mut story = self.story(&sent.record.id).await?;
+        Ok(story.refused.remove(&sent.id.0))
+    }
+
+    /// Waits until what was asked is done, or was put away because it could not be. If nobody takes the run up,
+    /// that is for ever.
+    ///
+    /// # Errors
+    /// The store failed.
+    pub async fn until_handled(&self, sent: &Sent) -> Result<(), StoreError> {
+        while !self.is_handled(sent).await? {
+            tokio::time::sleep(Duration::from_millis(LOOK_AGAIN.as_millis())).await;
+        }
+        Ok(())
+    }
+
+    /// Asks the same of several pieces of work. What is stored of the run is read once for all of them.
+    async fn ask_each(
+        &self,
+        run: &RunId,
+        works: &[RunnableId],
+        cannot: impl Fn(&Story, &WorkLine) -> Option<&'static str>,
+        asked: impl Fn(RunnableId) -> Asked,
+        idle: fn(Status) -> Option<&'static str>,
+    ) -> Result<Vec<Result<Sent, AskError>>, AskError> {
+        let story = self.story(run).await?;
+        let lines: BTreeMap<_, _> = story.works.iter().filter_map(|line| Some((line.id?, line))).collect();
+        let mut answers = Vec::with_capacity(works.len());
+        for work in works {
+            answers.push(match lines.get(work).map(|line| (line, cannot(&story, line))) {
+                None => Err(AskError::NoWork { run: run.clone(), work: *work }),
+                Some((line, Some(why))) => Err(refused(run, line, why)),
+                Some((_, None)) => self.ask(run, asked(*work).command(run), idle).await,
+            });
+        }
+        Ok(answers)
+    }
+
+    /// Writes the row, unless it would change nothing. What was asked before and is not handled yet may change how
+    /// the run is, so nothing is refused then.
+    async fn ask(
+        &self,
+        run: &RunId,
+        command: NewCommand,
+        idle: impl FnOnce(Status) -> Option<&'static str>,
+    ) -> Result<Sent, AskError> {
+        let record = self.store.find(run).await?.ok_or_else(|| not_found(run))?;
+        let status = record.status;
+        if let Some(why) = idle(status)
+            && self.store.commands_of(run).await?.is_empty()
+        {
+            return Err(AskError::Idle { run: run.clone(), status, why });
+        }
+        match self.store.send(command).await? {
+            Ok(id) => Ok(Sent { id, record }),
+            Err(Refused::NotFound { run }) => Err(AskError::NotFound { run }),
+            Err(refused) => Err(refused.into()),
+        }
+    }
+
+    async fn definition(&self, run: &RunId) -> Result<Definition, AskError> {
+        let text = self.store.definition(run).await?.ok_or_else(|| not_found(run))?;
+        Definition::read(run, &text)
+            .map_err(|error| AskError::Unreadable { run: run.clone(), source: error.into() })
+    }
+
+    async fn work(&self, run: &RunId, work: RunnableId) -> Result<WorkLine, AskError> {
+        let lines = self.story(run).await?.works;
+        let line = lines.into_iter().find(|line| line.id == Some(work));
+        line.ok_or_else(|| AskError::NoWork { run: run.clone(), work })
+    }
+
+    /// Returns the run of a token for which somebody waits.
+    async fn awaited(&self, token: &str) -> Result<RunId, AskError> {
+        let token: Token = token.parse()?;
+        let line = self.work(&token.run, token.work).await?;
+        // One that is under way may wait for it in a moment; one that failed never does again.
+        let is_last = line.attempts.last().is_some_and(|attempt| {
+            attempt.number == token.attempt && attempt.round == token.round && attempt.failure.is_none()
+        });
+        if is_last && !line.state.is_over() {
+            return Ok(token.run);
+        }
+        Err(refused(&token.run, &line, "nobody waits for this attempt any more"))
+    }
+}
+
+impl std::fmt::Debug for Control {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Control").finish_non_exhaustive()
+    }
+}
+
+const fn over(status: Status) -> Option<&'static str> {
+    match status {
+        Status::Cancelled => Some("nobody waits for it any more"),
+        Status::Running
+        | Status::Waiting
+        | Status::Completed
+        | Status::Failed
+        | Status::Paused
+        | Status::Stopped
+        | Status::Parked => None,
+    }
+}
+
+/// Tells why work of a run that is so is not tried again.
+const fn no_retry_of_run(status: Status) -> Option<&'static str> {
+    match status {
+        Status::Cancelled => Some("it is over for good"),
+        Status::Running
+        | Status::Waiting
+        | Status::Completed
+        | Status::Failed
+        | Status::Paused
+        | Status::Stopped
+        | Status::Parked => None,
+    }
+}
+
+/// Tells why nothing of a run can be tried again; `None` if something can.
+fn no_retry_of_any(story: &Story) -> Option<&'static str> {
+    let whys: Vec<_> = story.works.iter().map(|work| (work, story.no_retry(work))).collect();
+    if whys.iter().any(|(_, why)| why.is_none()) {
+        return None;
+    }
+    let failed = whys.iter().find(|(work, _)| matches!(work.state, WorkState::Failed | WorkState::Skipped));
+    Some(if failed.is_some() {
+        "what failed was undone with its input"
+    } else {
+        "only work that failed can be tried again"
+    })
+}
+
+fn not_found(run: &RunId) -> AskError {
+    AskError::NotFound { run: run.clone() }
+}
+
+fn refused(run: &RunId, line: &WorkLine, why: &'static str) -> AskError {
+    AskError::Work { run: run.clone(), node: line.node.clone(), state: line.state.name(), why }
+}
