@@ -1,5 +1,5 @@
-//! `cargo xtask crash`: the long crash suites, which kill the real binary and the durable runner many times; not a
-//! part of `ci`.
+//! `cargo xtask crash`: the long crash suites, which kill the real binary, the durable runner and whoever writes jobs
+//! many times, and the storms over jobs in full; not a part of `ci`.
 
 use std::ffi::{OsStr, OsString};
 use std::num::NonZeroU32;
@@ -7,11 +7,11 @@ use std::num::NonZeroU32;
 use crate::command::{Command, Failure};
 use crate::step::Step;
 
-/// Kills the binary and the runner at many moments and checks what survives.
+/// Kills the binary, the runner and writers of jobs at many moments, and checks what survives.
 pub(crate) const COMMAND: Command = Command {
     name: "crash",
     arguments: "[COUNT]",
-    about: "Runs the crash suites with COUNT kills each (500 and 5000 if not given)",
+    about: "Runs the crash suites with COUNT kills each (500, 5000 and 1000 if not given), and the storms in full",
     run,
 };
 
@@ -21,8 +21,17 @@ const KILLS_OF_THE_BINARY: NonZeroU32 = NonZeroU32::new(500).expect("invariant: 
 /// As many for the runner, which has more windows.
 const KILLS_OF_THE_RUNNER: NonZeroU32 = NonZeroU32::new(5_000).expect("invariant: 5000 is not zero");
 
+/// As many for a process that writes jobs: one is quick to start and to check.
+const KILLS_OF_THE_JOB_STORE: NonZeroU32 = NonZeroU32::new(1_000).expect("invariant: 1000 is not zero");
+
 /// What the crash suites read; their own defaults are small, so that `ci` stays quick.
 const KILLS_VARIABLE: &str = "TIDEWHEEL_CRASH_KILLS";
+
+/// What the crash suite of the store of jobs reads.
+const JOB_STORE_VARIABLE: &str = "TIDEWHEEL_TEST_KILLS";
+
+/// What makes the storms as large as they get; a tenth of it is a part of `ci`.
+const STORM_VARIABLE: &str = "TIDEWHEEL_STORM";
 
 fn run(arguments: &[OsString]) -> Result<(), Failure> {
     let given = match arguments {
@@ -32,15 +41,30 @@ fn run(arguments: &[OsString]) -> Result<(), Failure> {
             return Err(Failure::UnexpectedArgument { command: COMMAND.name, argument: extra.clone() });
         }
     };
-    Step::cargo("crash suite", ["test", "-p", "tidewheel-cli", "--test", "cli"])
-        .with(["--", "crash", "--nocapture"])
-        .variable(KILLS_VARIABLE, given.unwrap_or(KILLS_OF_THE_BINARY).to_string())
-        .run()?;
-    Step::cargo("crash suite of the runner", ["test", "-p", "tidewheel-runner", "--test", "crash"])
-        .with(["--", "kills::", "--nocapture"])
-        .variable(KILLS_VARIABLE, given.unwrap_or(KILLS_OF_THE_RUNNER).to_string())
-        .run()?;
+    for step in steps(given) {
+        step.run()?;
+    }
     Ok(())
+}
+
+/// Returns the suites, with this many kills each.
+fn steps(given: Option<NonZeroU32>) -> [Step; 4] {
+    let kills = |usual: NonZeroU32| given.unwrap_or(usual).to_string();
+    [
+        Step::cargo("crash suite", ["test", "-p", "tidewheel-cli", "--test", "cli"])
+            .with(["--", "crash", "--nocapture"])
+            .variable(KILLS_VARIABLE, kills(KILLS_OF_THE_BINARY)),
+        Step::cargo("crash suite of the runner", ["test", "-p", "tidewheel-runner", "--test", "crash"])
+            .with(["--", "kills::", "--nocapture"])
+            .variable(KILLS_VARIABLE, kills(KILLS_OF_THE_RUNNER)),
+        Step::cargo("crash suite of the store of jobs", ["test", "-p", "tidewheel-store", "--test", "store"])
+            .with(["--", "job_crash::", "--nocapture"])
+            .variable(JOB_STORE_VARIABLE, kills(KILLS_OF_THE_JOB_STORE)),
+        // One at a time: each storm wants the machine for itself.
+        Step::cargo("storms over jobs", ["test", "-p", "tidewheel-cli", "--test", "storms"])
+            .with(["--", "--test-threads=1", "--nocapture"])
+            .variable(STORM_VARIABLE, "full"),
+    ]
 }
 
 /// Reads a number of kills; zero is refused, since it would prove nothing and still pass.
@@ -61,5 +85,15 @@ mod tests {
         for wrong in ["0", "-1", "many", ""] {
             assert!(parse_count(OsStr::new(wrong)).is_err(), "{wrong:?}");
         }
+    }
+
+    #[test]
+    fn the_store_of_jobs_gets_the_count_and_the_storms_are_whole() {
+        let shown = |given| steps(given).map(|step| step.to_string());
+        let store = "cargo test -p tidewheel-store --test store -- job_crash:: --nocapture";
+        assert_eq!(shown(None)[2], format!("TIDEWHEEL_TEST_KILLS=1000 {store}"));
+        assert_eq!(shown(NonZeroU32::new(7))[2], format!("TIDEWHEEL_TEST_KILLS=7 {store}"));
+        let storms = "cargo test -p tidewheel-cli --test storms -- --test-threads=1 --nocapture";
+        assert_eq!(shown(None)[3], format!("TIDEWHEEL_STORM=full {storms}"));
     }
 }

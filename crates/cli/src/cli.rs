@@ -4,16 +4,26 @@ use std::ffi::OsString;
 
 use clap::{Parser, Subcommand};
 
-use crate::commands::{decide, demo, policy, runs};
+use crate::commands::{daemon, decide, demo, jobs, policy, run, runs, tick};
 use crate::durable::worker;
 use crate::error::Ending;
 use crate::exit::Exit;
+use crate::jobs::node;
 use crate::output;
 
 /// Reads the arguments, runs the command that they name, and tells what is wrong.
 pub(crate) fn run(arguments: Vec<OsString>) -> Exit {
+    // A supervisor is started for each attempt of each job, and must not wait for the whole command line to be built.
+    if arguments.get(1).is_some_and(|name| name == node::NAME) {
+        return ended(node::run(&arguments[2..]));
+    }
+    let arguments = run::with_flags_named(arguments);
     let result = match Cli::try_parse_from(&arguments) {
+        Ok(Cli { command: Command::Run(arguments) }) => run::run(&arguments),
         Ok(Cli { command: Command::Demo(arguments) }) => demo::run(&arguments),
+        Ok(Cli { command: Command::Jobs(arguments) }) => jobs::run(&arguments),
+        Ok(Cli { command: Command::Tick(arguments) }) => tick::run(&arguments),
+        Ok(Cli { command: Command::Daemon(arguments) }) => daemon::run(&arguments),
         Ok(Cli { command: Command::Decide(arguments) }) => decide::run(&arguments),
         Ok(Cli { command: Command::Policy(arguments) }) => policy::run(&arguments),
         Ok(Cli { command: Command::Runs(arguments) }) => runs::run(&arguments),
@@ -23,6 +33,11 @@ pub(crate) fn run(arguments: Vec<OsString>) -> Exit {
             output::usage(&without_controls(&arguments).unwrap_or(error)).map(|()| exit)
         }
     };
+    ended(result)
+}
+
+/// Tells what is wrong, and returns the exit code.
+fn ended(result: Result<Exit, Ending>) -> Exit {
     match result {
         Ok(exit) => exit,
         Err(Ending::ReaderGone) => Exit::Succeeded,
@@ -50,12 +65,17 @@ Exit codes:
   0  the command did what it was asked
   1  what was looked at is not in order, or the command could not do its part
   2  the command line is wrong, or `decide` met lines that are not JSON
+  10 nothing failed, but a job can never run: what it needs will not come, or it was rejected
 
 Each error has a code such as TW0001, and a page `docs/errors/TW0001.md` that says what to do.";
 
 #[derive(Debug, Subcommand)]
 enum Command {
     Demo(demo::Arguments),
+    Run(run::Arguments),
+    Jobs(jobs::Arguments),
+    Tick(tick::Arguments),
+    Daemon(daemon::Arguments),
     Decide(decide::Arguments),
     Policy(policy::Arguments),
     Runs(runs::Arguments),

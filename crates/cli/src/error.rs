@@ -67,7 +67,7 @@ impl CommandError {
     /// Returns the exit code that goes with it.
     pub(crate) const fn exit(&self) -> Exit {
         match self.code {
-            Code::LinesUnreadable => Exit::Usage,
+            Code::LinesUnreadable | Code::FlowRefused | Code::OtherSide => Exit::Usage,
             Code::InputMissing
             | Code::InputUnreadable
             | Code::OutputUnwritable
@@ -83,7 +83,19 @@ impl CommandError {
             | Code::RunAmbiguous
             | Code::RunDamaged
             | Code::NothingThere
-            | Code::NotAsked => Exit::Failed,
+            | Code::NotAsked
+            | Code::JobMissing
+            | Code::JobAmbiguous
+            | Code::JobDamaged
+            | Code::JobRefused
+            | Code::JobsTrouble
+            | Code::JobsUnavailable
+            | Code::JobsUnfinished
+            | Code::FlowMissing
+            | Code::FlowInvalid
+            | Code::FlowUnpinned
+            | Code::ConfigInvalid
+            | Code::NotWatched => Exit::Failed,
         }
     }
 }
@@ -155,6 +167,34 @@ codes! {
     NothingThere = "TW0016", User;
     /// What was to be asked of a run would change nothing.
     NotAsked = "TW0017", User;
+    /// There is no such job.
+    JobMissing = "TW0018", User;
+    /// Several jobs or runs begin or end so.
+    JobAmbiguous = "TW0019", User;
+    /// The record of a job cannot be read.
+    JobDamaged = "TW0020", Internal;
+    /// What was asked of a job cannot be done as the job is.
+    JobRefused = "TW0021", User;
+    /// A pass of the scheduler could not do something.
+    JobsTrouble = "TW0022", Internal;
+    /// The data directory cannot be used.
+    JobsUnavailable = "TW0023", Internal;
+    /// The jobs that were waited for are not over.
+    JobsUnfinished = "TW0024", User;
+    /// There is no such flow.
+    FlowMissing = "TW0025", User;
+    /// Something in a template is wrong.
+    FlowInvalid = "TW0026", Config;
+    /// A flow cannot be run with these arguments.
+    FlowRefused = "TW0027", User;
+    /// Something in the configuration is wrong.
+    ConfigInvalid = "TW0028", Config;
+    /// The schedule cannot be watched here, or not so.
+    NotWatched = "TW0029", User;
+    /// The command is one of the other kind of runs.
+    OtherSide = "TW0030", User;
+    /// Jobs cannot be pinned to a branch.
+    FlowUnpinned = "TW0031", User;
 }
 
 impl fmt::Display for Code {

@@ -11,6 +11,8 @@ pub(crate) enum Exit {
     Failed = 1,
     /// The command line is wrong, or `decide` met lines that are not JSON.
     Usage = 2,
+    /// Nothing failed, and something can never run: what it needs will not come, or a person rejected it.
+    Blocked = 10,
 }
 
 impl From<Exit> for ExitCode {

@@ -6,6 +6,8 @@ mod durable;
 mod error;
 mod exit;
 mod input;
+mod interrupt;
+mod jobs;
 mod output;
 mod store;
 mod terminal;

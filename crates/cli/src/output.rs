@@ -24,6 +24,12 @@ pub(crate) fn text(text: &str) -> Result<(), Ending> {
         .map_err(|error| CommandError::of_output(&error))
 }
 
+/// Prints bytes as they are: whoever calls this has made them harmless, or was asked not to.
+pub(crate) fn bytes(bytes: &[u8]) -> Result<(), Ending> {
+    let mut stream = io::stdout().lock();
+    stream.write_all(bytes).and_then(|()| stream.flush()).map_err(|error| CommandError::of_output(&error))
+}
+
 /// Prints one JSON value over several lines.
 pub(crate) fn json(value: &impl Serialize) -> Result<(), Ending> {
     let text = serde_json::to_string_pretty(value);
@@ -58,6 +64,11 @@ pub(crate) fn error(error: &CommandError) {
 /// Prints a warning.
 pub(crate) fn warning(message: &str) {
     to_stderr(&format!("{WARNING}warning{WARNING:#}: {}\n", harmless(message)));
+}
+
+/// Prints a line for those who read along, beside the data.
+pub(crate) fn aside(line: &str) {
+    to_stderr(&format!("{}\n", harmless(line)));
 }
 
 /// Prints a hint.

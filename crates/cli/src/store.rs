@@ -184,9 +184,13 @@ const PATIENCE: Duration = Duration::from_secs(1);
 const MOST_NAMED: u32 = 10;
 
 /// Returns the present. Tests hold it still with `TIDEWHEEL_NOW`, so that ages can be compared.
-fn now() -> Timestamp {
-    let held = std::env::var("TIDEWHEEL_NOW").ok().and_then(|text| Timestamp::parse(&text).ok());
-    held.unwrap_or_else(|| RealClock::new().now())
+pub(crate) fn now() -> Timestamp {
+    held_now().unwrap_or_else(|| RealClock::new().now())
+}
+
+/// Returns the instant that somebody holds the present at.
+pub(crate) fn held_now() -> Option<Timestamp> {
+    std::env::var("TIDEWHEEL_NOW").ok().and_then(|text| Timestamp::parse(&text).ok())
 }
 
 /// Returns the error of a component that a run does not have.
@@ -263,7 +267,7 @@ fn damaged(said: &str) -> CommandError {
 }
 
 /// Returns what an error says, with its causes.
-fn with_causes(error: &(dyn std::error::Error + 'static)) -> String {
+pub(crate) fn with_causes(error: &(dyn std::error::Error + 'static)) -> String {
     let mut text = error.to_string();
     let mut source = error.source();
     while let Some(cause) = source {

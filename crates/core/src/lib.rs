@@ -54,6 +54,8 @@ pub use replay::{Change, ReplayError, Signature};
 
 pub mod decide;
 
+pub mod job;
+
 pub mod view;
 
 pub use document::{Location, Problem, Problems};

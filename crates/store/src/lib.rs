@@ -3,6 +3,7 @@
 
 pub mod batch;
 pub mod clock;
+pub mod jobs;
 pub mod memory;
 mod page;
 pub mod record;

@@ -1,7 +1,8 @@
-//! `tidewheel demo`: one flaky step under several policies, a small workflow, and a durable one whose process is
-//! killed in the middle. It leaves no file behind and comes out the same every time.
+//! `tidewheel demo`: one flaky step under several policies, a small workflow, a durable one whose process is killed in
+//! the middle, and a build as jobs. It leaves no file behind that nobody asked for, and comes out the same every time.
 
 use std::fmt::Write as _;
+use std::path::{Path, PathBuf};
 
 use anstyle::Style;
 use clap::Args;
@@ -11,6 +12,7 @@ use tidewheel_core::time::Span;
 use tidewheel_core::view::{Rehearsal, Script, rehearse};
 
 use super::policy::Format;
+use crate::durable::jobs::{self, JobStory, build};
 use crate::durable::tell::{self as durable, StepStory, tell};
 use crate::error::Ending;
 use crate::exit::Exit;
@@ -21,15 +23,16 @@ use crate::view::fields;
 use crate::view::order::{self, Story};
 use crate::view::timeline::{Canvas, Row, draw, legend, wrapped};
 
-/// See how policies retry a flaky step, and a workflow that survives kill -9
+/// See policies at work, a workflow that survives kill -9, and a build as jobs
 ///
 /// A step takes 400ms, fails three times and then succeeds. The demo draws
 /// what different policies make of it: the function that decides about real
 /// retries decides here, and time is only counted. Then an order runs through
-/// a small workflow, and once more from its events alone. At last a worker, a
+/// a small workflow, and once more from its events alone. Then a worker, a
 /// process of its own, runs the order on a database in a temporary directory,
-/// is killed in the middle and started again. Nothing is left behind, and the
-/// demo is the same every time.
+/// is killed in the middle and started again. At last a small build runs as
+/// jobs, as `tidewheel run --follow` runs it. Nothing is left behind unless
+/// --keep asks for it, and the demo is the same every time.
 ///
 /// Example:
 ///
@@ -40,9 +43,12 @@ pub(crate) struct Arguments {
     /// How the result is printed
     #[arg(long, value_enum, default_value_t)]
     format: Format,
-    /// Leave out the worker that is killed: no process is started, and no file is touched
+    /// Leave out the worker that is killed and the jobs: no process is started, and no file is touched
     #[arg(long)]
     no_crash: bool,
+    /// Keep the files of the jobs in this directory, which is made
+    #[arg(long, value_name = "DIR", conflicts_with = "no_crash")]
+    keep: Option<PathBuf>,
 }
 
 /// How often the step fails before it succeeds.
@@ -59,8 +65,9 @@ const WIDEST_TEXT: usize = 88;
 pub(crate) fn run(arguments: &Arguments) -> Result<Exit, Ending> {
     let shows = shows();
     let durable = || if arguments.no_crash { Ok(None) } else { tell().map(Some) };
+    let jobs = || if arguments.no_crash { Ok(None) } else { build(arguments.keep.as_deref()).map(Some) };
     match arguments.format {
-        Format::Json => output::json(&DemoForm::of(&shows, durable()?))?,
+        Format::Json => output::json(&DemoForm::of(&shows, durable()?, jobs()?))?,
         Format::Text => {
             let canvas = terminal::canvas();
             output::text(&told(&shows, canvas))?;
@@ -68,7 +75,11 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Exit, Ending> {
             if let Some(story) = durable()? {
                 output::text(&survived(&story, canvas))?;
             }
-            output::text(&format!("{STRONG}Try next:{STRONG:#}\n{}\n", next(&program())))?;
+            if let Some(story) = jobs()? {
+                output::text(&built(&story, canvas))?;
+            }
+            let next = next(&program(), arguments.keep.as_deref());
+            output::text(&format!("{STRONG}Try next:{STRONG:#}\n{next}\n"))?;
         }
     }
     Ok(Exit::Succeeded)
@@ -186,6 +197,56 @@ fn in_second(step: &StepStory) -> &'static str {
     }
 }
 
+/// Tells of the jobs.
+fn built(story: &jobs::Story, canvas: Canvas) -> String {
+    let width = canvas.width.min(WIDEST_TEXT);
+    let paragraph = |words: &str| wrapped(words, width, "");
+    let mut text = String::new();
+    let _ =
+        writeln!(text, "{STRONG}{}{STRONG:#}", paragraph("Jobs: a build as processes, kept in plain files."));
+    let _ = writeln!(text, "{}\n", paragraph(JOBS));
+    for job in &story.jobs {
+        let line = format!("  {:<8} {:<10} {}", job.node, job.status.to_string(), how(job));
+        let _ = writeln!(text, "{}", cut(line.trim_end(), canvas.width, canvas));
+    }
+    let seen = if story.is_right() { RETRIED } else { "Not all of that was meant, which is a bug." };
+    let _ = writeln!(text, "\n{}", paragraph(seen));
+    let _ = writeln!(text, "{}", paragraph(FILES));
+    let said = story
+        .kept_in
+        .as_ref()
+        .map_or_else(|| GONE.to_owned(), |kept| format!("All of it is in {}.", kept.display()));
+    let _ = writeln!(text, "{}\n", paragraph(&said));
+    text
+}
+
+/// Says what a job came after, and how its starts ended where there were several.
+fn how(job: &JobStory) -> String {
+    let code =
+        |code: &Option<i32>| code.map_or_else(|| "no exit code".to_owned(), |code| format!("exit {code}"));
+    let after = (!job.after.is_empty()).then(|| format!("after {}", job.after.join(" and ")));
+    let starts = (job.exit_codes.len() > 1).then(|| {
+        let codes: Vec<String> = job.exit_codes.iter().map(code).collect();
+        format!("{} starts: {}", codes.len(), codes.join(", then "))
+    });
+    after.into_iter().chain(starts).collect::<Vec<_>>().join(", ")
+}
+
+/// What the build does.
+const JOBS: &str = "A template of four jobs runs as `tidewheel run build.toml --follow` runs it. Each job is a \
+    process with a supervisor of its own, and would go on if this command were killed.";
+
+/// What was seen of it.
+const RETRIED: &str = "The first start of fetch ended with 75, which its policy lists as worth another try; compile and \
+    lint did not wait for each other, and package waited for both.";
+
+/// Where everything is.
+const FILES: &str = "Each job has a directory .tidewheel/jobs/JOB/ with its record (job.json), its logs (stdout.log, \
+    stderr.log) and why it was retried (events.jsonl).";
+
+/// For whoever did not keep it.
+const GONE: &str = "Here that was in a temporary directory, which is gone; `--keep DIR` keeps it.";
+
 /// What was seen.
 const SEEN: &str = "Without a policy the first failure is final. Growing delays give a struggling service \
     time to recover. Jitter keeps runs that failed together from coming back together, and still gives \
@@ -197,16 +258,23 @@ const SEEN: &str = "Without a policy the first failure is final. Growing delays 
 const WORKFLOW: &str = "A rule lets the order in, three checks look at it independently, and a decision waits for \
     all of them.";
 
-/// Returns two commands that work as they stand, in any directory. They are not broken by width, so that they
-/// can be copied.
-fn next(program: &str) -> String {
+/// Returns commands that work as they stand, in any directory. They are not broken by width, so that they can be
+/// copied.
+fn next(program: &str, kept: Option<&Path>) -> String {
+    let keep = if kept.is_some() { String::new() } else { format!("\n  {program} demo --keep {KEPT}") };
+    let kept = kept.unwrap_or_else(|| Path::new(KEPT)).display();
     format!(
         r#"  echo '{{"policy": {{"backoff": "linear"}}, "attempt_index": 2}}' |
     {program} decide delay
   echo 'policies = [{{match.default=true, max_retries=4, backoff="jitter"}}]' |
-    {program} policy check - --name fetch"#
+    {program} policy check - --name fetch{keep}
+  {program} jobs tail fetch --dir {kept}
+  {program} jobs schedule --all --dir {kept}"#
     )
 }
+
+/// Where the jobs are kept in the commands above.
+const KEPT: &str = "demo-jobs";
 
 /// Returns how we were called if that was by a path, as `cargo run` does; who has us on the `PATH` just names
 /// us.
@@ -228,6 +296,8 @@ struct DemoForm {
     workflow: Story,
     #[serde(skip_serializing_if = "Option::is_none")]
     durable: Option<durable::Story>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    jobs: Option<jobs::Story>,
 }
 
 #[derive(Serialize)]
@@ -240,7 +310,7 @@ struct ShowForm {
 }
 
 impl DemoForm {
-    fn of(shows: &[Show], durable: Option<durable::Story>) -> Self {
+    fn of(shows: &[Show], durable: Option<durable::Story>, jobs: Option<jobs::Story>) -> Self {
         let form = |show: &Show| ShowForm {
             name: show.name,
             policy: fields::of_record(&show.policy.to_record()),
@@ -255,6 +325,7 @@ impl DemoForm {
             rehearsals: shows.iter().map(form).collect(),
             workflow: order::tell(),
             durable,
+            jobs,
         }
     }
 }

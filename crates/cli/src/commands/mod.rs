@@ -1,6 +1,10 @@
 //! The commands, one file each: its arguments, whose description is its help, and what it does.
 
+pub(crate) mod daemon;
 pub(crate) mod decide;
 pub(crate) mod demo;
+pub(crate) mod jobs;
 pub(crate) mod policy;
+pub(crate) mod run;
 pub(crate) mod runs;
+pub(crate) mod tick;

@@ -6,8 +6,10 @@ mod events;
 mod explain;
 mod gc;
 mod list;
+mod of_jobs;
 mod results;
 mod show;
+mod side;
 
 use clap::{Args, Subcommand};
 
@@ -16,16 +18,19 @@ use crate::exit::Exit;
 
 /// Look at durable runs, and ask things of them
 ///
-/// Everything works on the file that the runs are kept in, without the program
-/// that drives them. Looking changes nothing. What is asked of a run is written
-/// to the file; the process that drives the run notices it at once, and the
-/// next one that takes it up does otherwise.
+/// The runs of a repository are made of jobs, and live in `.tidewheel/`; list,
+/// show, cancel, retry and gc work on them. With --store, all commands work on
+/// the file that a program keeps its runs in, without that program. Looking
+/// changes nothing. What is asked of a run is written to the file; the process
+/// that drives the run notices it at once, and the next one that takes it up
+/// does otherwise.
 ///
 /// Wherever a command takes the id of a RUN, the beginning of the id is enough
 /// if only one run begins so.
 ///
 /// Example:
 ///
+///   $ tidewheel runs list
 ///   $ tidewheel runs list --store orders.db --status failed,waiting
 ///   $ tidewheel runs explain order-7 --store orders.db
 #[derive(Debug, Args)]

@@ -210,11 +210,13 @@ fn lines(stdout: ChildStdout) -> Receiver<String> {
     lines
 }
 
-fn temporary() -> String {
+/// Returns where temporary directories are made.
+pub(super) fn temporary() -> String {
     std::env::temp_dir().display().to_string()
 }
 
-fn failed(what: &str) -> CommandError {
+/// Returns the error of a part of the demo that did not come about.
+pub(super) fn failed(what: &str) -> CommandError {
     let message = format!("The worker of the demo could not do its part: {what}.");
     let hint = "`tidewheel demo --no-crash` leaves that part out.";
     CommandError::new(Code::DemoWorkerFailed, message).hint(hint)

@@ -1,11 +1,34 @@
 //! Problems of a text that somebody wrote, drawn with the line, the column and a caret under the place.
 
+use std::collections::BTreeMap;
 use std::ops::Range;
 
 use annotate_snippets::{AnnotationKind, Group, Level, Origin, Renderer, Snippet};
-use tidewheel_core::{Location, Problem};
+use tidewheel_core::{Location, Problem, Problems};
 
-use crate::output::{harmless, harmless_in_place};
+use crate::output::{self, harmless, harmless_in_place};
+use crate::terminal;
+
+/// How many problems are drawn for people; whoever has more begins with these.
+const MOST_DRAWN: usize = 50;
+
+/// Draws the problems of some files for people. What names no file is of the one that is given.
+pub(crate) fn draw_all(problems: &Problems, file: &str, sources: &BTreeMap<String, String>) {
+    let width = terminal::width(std::io::stderr());
+    for problem in problems.all().iter().take(MOST_DRAWN) {
+        let file = problem.file.as_deref().unwrap_or(file);
+        let source = sources.get(file).map_or("", String::as_str);
+        output::drawn_problem(&draw(problem, file, source, width));
+    }
+    if problems.all().len() > MOST_DRAWN {
+        output::hint(&format!("Only the first {MOST_DRAWN} are shown."));
+    }
+}
+
+/// Says how many problems there are.
+pub(crate) fn counted(count: usize) -> String {
+    if count == 1 { "1 problem".to_owned() } else { format!("{count} problems") }
+}
 
 /// Draws one problem of a file. The colours are left to whoever prints it.
 pub(crate) fn draw(problem: &Problem, file: &str, source: &str, width: usize) -> String {

@@ -68,11 +68,30 @@ fn a_terminal_of_the_usual_width_shows_the_results_beside_the_bars() {
     same id, work_e3d6545c53c8a8c3e587df12c584c511: a service that gets the id as
     its idempotency key can tell that it is the same piece of work.
 
+    Jobs: a build as processes, kept in plain files.
+    A template of four jobs runs as `tidewheel run build.toml --follow` runs it.
+    Each job is a process with a supervisor of its own, and would go on if this
+    command were killed.
+
+      fetch    succeeded  2 starts: exit 75, then exit 0
+      compile  succeeded  after fetch
+      lint     succeeded  after fetch
+      package  succeeded  after compile and lint
+
+    The first start of fetch ended with 75, which its policy lists as worth another
+    try; compile and lint did not wait for each other, and package waited for both.
+    Each job has a directory .tidewheel/jobs/JOB/ with its record (job.json), its
+    logs (stdout.log, stderr.log) and why it was retried (events.jsonl).
+    Here that was in a temporary directory, which is gone; `--keep DIR` keeps it.
+
     Try next:
       echo '{"policy": {"backoff": "linear"}, "attempt_index": 2}' |
         tidewheel decide delay
       echo 'policies = [{match.default=true, max_retries=4, backoff="jitter"}]' |
         tidewheel policy check - --name fetch
+      tidewheel demo --keep demo-jobs
+      tidewheel jobs tail fetch --dir demo-jobs
+      tidewheel jobs schedule --all --dir demo-jobs
     "#);
 }
 
@@ -165,11 +184,39 @@ fn a_narrow_terminal_shows_the_results_below_the_bars() {
     idempotency key can tell that it is the
     same piece of work.
 
+    Jobs: a build as processes, kept in
+    plain files.
+    A template of four jobs runs as
+    `tidewheel run build.toml --follow` runs
+    it. Each job is a process with a
+    supervisor of its own, and would go on
+    if this command were killed.
+
+      fetch    succeeded  2 starts: exit 75…
+      compile  succeeded  after fetch
+      lint     succeeded  after fetch
+      package  succeeded  after compile and…
+
+    The first start of fetch ended with 75,
+    which its policy lists as worth another
+    try; compile and lint did not wait for
+    each other, and package waited for both.
+    Each job has a directory
+    .tidewheel/jobs/JOB/ with its record
+    (job.json), its logs (stdout.log,
+    stderr.log) and why it was retried
+    (events.jsonl).
+    Here that was in a temporary directory,
+    which is gone; `--keep DIR` keeps it.
+
     Try next:
       echo '{"policy": {"backoff": "linear"}, "attempt_index": 2}' |
         tidewheel decide delay
       echo 'policies = [{match.default=true, max_retries=4, backoff="jitter"}]' |
         tidewheel policy check - --name fetch
+      tidewheel demo --keep demo-jobs
+      tidewheel jobs tail fetch --dir demo-jobs
+      tidewheel jobs schedule --all --dir demo-jobs
     "#);
 }
 
@@ -229,11 +276,29 @@ fn a_wide_terminal_has_long_bars_and_short_lines_of_text() {
     work_e3d6545c53c8a8c3e587df12c584c511: a service that gets the id as its idempotency key
     can tell that it is the same piece of work.
 
+    Jobs: a build as processes, kept in plain files.
+    A template of four jobs runs as `tidewheel run build.toml --follow` runs it. Each job is
+    a process with a supervisor of its own, and would go on if this command were killed.
+
+      fetch    succeeded  2 starts: exit 75, then exit 0
+      compile  succeeded  after fetch
+      lint     succeeded  after fetch
+      package  succeeded  after compile and lint
+
+    The first start of fetch ended with 75, which its policy lists as worth another try;
+    compile and lint did not wait for each other, and package waited for both.
+    Each job has a directory .tidewheel/jobs/JOB/ with its record (job.json), its logs
+    (stdout.log, stderr.log) and why it was retried (events.jsonl).
+    Here that was in a temporary directory, which is gone; `--keep DIR` keeps it.
+
     Try next:
       echo '{"policy": {"backoff": "linear"}, "attempt_index": 2}' |
         tidewheel decide delay
       echo 'policies = [{match.default=true, max_retries=4, backoff="jitter"}]' |
         tidewheel policy check - --name fetch
+      tidewheel demo --keep demo-jobs
+      tidewheel jobs tail fetch --dir demo-jobs
+      tidewheel jobs schedule --all --dir demo-jobs
     "#);
 }
 
@@ -339,7 +404,42 @@ fn without_the_crash_no_process_is_started_and_no_file_is_touched() {
     assert_eq!(short, format!("{before}Try next:{after}"));
     let ran = home.run_under(&under, &["demo", "--no-crash", "--format", "json"]).succeeded();
     let demo: serde_json::Value = serde_json::from_str(&ran.out).expect("JSON");
-    assert!(demo.get("durable").is_none());
+    assert!(demo.get("durable").is_none() && demo.get("jobs").is_none());
+}
+
+#[test]
+fn a_build_runs_as_jobs_and_what_failed_at_first_is_tried_again() {
+    let ran = Home::new().run(&["demo", "--format", "json"]).succeeded();
+    let demo: serde_json::Value = serde_json::from_str(&ran.out).expect("JSON");
+    let job = |node: &str, after: &[&str], exit_codes: &[i32]| serde_json::json!({"node": node, "status": "succeeded", "after": after, "exit_codes": exit_codes});
+    let jobs = [
+        job("fetch", &[], &[75, 0]),
+        job("compile", &["fetch"], &[0]),
+        job("lint", &["fetch"], &[0]),
+        job("package", &["compile", "lint"], &[0]),
+    ];
+    assert_eq!(demo["jobs"], serde_json::json!({ "jobs": jobs }));
+}
+
+#[test]
+fn the_files_of_the_jobs_can_be_kept_and_looked_at() {
+    let home = Home::new();
+    let ran = home.run(&["demo", "--keep", "kept/here"]).succeeded();
+    let place = std::fs::canonicalize(home.path().join("kept/here")).expect("it was made");
+    assert!(ran.out.replace('\n', " ").contains(&format!("All of it is in {}.", place.display())), "{ran}");
+    assert!(ran.out.ends_with("  tidewheel jobs schedule --all --dir kept/here\n"), "{ran}");
+    let tail = home.run(&["jobs", "tail", "fetch", "--dir", "kept/here"]).succeeded();
+    assert_eq!(tail.out, "[stdout] fetched 12 packages\n[stderr] the mirror is busy\n");
+    // The template is there, too, and runs again.
+    let again = ["run", "kept/here/build.toml", "--dir", "kept/here", "--follow", "--format", "json"];
+    assert_eq!(home.run(&again).code, Some(0));
+
+    let ran = home.run(&["demo", "--keep", "kept/here"]);
+    assert_eq!(ran.code, Some(1));
+    assert_snapshot!(ran.err, @"
+    error[TW0008]: The jobs of the demo cannot be kept in `kept/here`: there is something in it.
+    hint: Name a directory that does not exist yet.
+    ");
 }
 
 #[test]
@@ -372,7 +472,10 @@ fn programs_get_the_same_as_data() {
     assert_eq!(demo["version"], 1);
     let keys =
         |value: &serde_json::Value| value.as_object().expect("an object").keys().cloned().collect::<Vec<_>>();
-    assert_eq!(keys(&demo), ["attempt_takes_ms", "durable", "failures", "rehearsals", "version", "workflow"]);
+    assert_eq!(
+        keys(&demo),
+        ["attempt_takes_ms", "durable", "failures", "jobs", "rehearsals", "version", "workflow"]
+    );
     assert_eq!(demo["workflow"]["replay_is_equal"], true);
     let rehearsals = demo["rehearsals"].as_array().expect("a list");
     assert_eq!(rehearsals.len(), 9);
@@ -441,4 +544,5 @@ fn the_commands_that_it_names_work_as_they_stand() {
     let ran = Ran::of(shell, commands.as_bytes()).succeeded();
     assert!(ran.out.starts_with(r#"{"kind":"ok","delay_ms":1500,"#), "{ran}");
     assert!(ran.out.contains("fetch (step): policies[0] (default) wins"), "{ran}");
+    assert!(ran.out.contains("[stdout] fetched 12 packages"), "{ran}");
 }

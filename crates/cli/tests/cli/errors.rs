@@ -5,16 +5,18 @@ use std::fs::{File, read_dir};
 use std::path::Path;
 
 use insta::assert_snapshot;
+use serde_json::json;
 
 use crate::home::{Home, Ran};
 use crate::shop;
+use crate::yard::{FLOW, Yard};
 
 /// Returns each error with what provokes it.
 fn all() -> Vec<Ran> {
     let home = shop::home();
     let huge = "#".repeat(1024 * 1024 + 1);
     home.file("huge.toml", huge).file("latin.toml", b"\n# gr\xfcn").file("bad.toml", "x = 1");
-    vec![
+    [
         home.run(&["decide", "turn", "none.jsonl"]),
         home.run(&["decide", "turn", "."]),
         into_full_disk(&home, &["demo"]),
@@ -32,6 +34,43 @@ fn all() -> Vec<Ran> {
         home.run(&["runs", "show", "order-1", "--store", "damaged.db"]),
         home.run(&["runs", "results", "order-2", "ship", "--store", "orders.db"]),
         home.run(&["runs", "resume", "order-1", "--store", "orders.db"]),
+    ]
+    .into_iter()
+    .chain(of_jobs())
+    .collect()
+}
+
+/// Returns each error of jobs with what provokes it.
+fn of_jobs() -> Vec<Ran> {
+    let yard = Yard::new();
+    let asks = json!({ "approval": { "required": true, "state": "pending" } });
+    yard.job("job-1", "succeeded", 0, json!({})).job("job-2", "succeeded", 1, json!({}));
+    yard.job("gate", "waiting_on_approval", 2, json!({ "child_args": ["--version"], "schedule": asks }));
+    yard.home.file(".tidewheel/jobs/bad/job.json", "not-json").file("bad.toml", "id = 'x'");
+    yard.home.file("flow.toml", FLOW);
+    let stuck = Yard::new();
+    stuck.job("stuck", "queued", 0, json!({ "child_args": ["--version"] }));
+    stuck.home.file(".tidewheel/jobs/stuck/run.lock/x", "");
+    let wrong = Home::new();
+    wrong.file(".tidewheel/config.toml", "[scheduler]\nspeed = 1\n");
+    yard.git(&["init", "--quiet", "--initial-branch", "other"]);
+    let mut trouble = stuck.home.run(&["tick"]);
+    trouble.err = trouble.err.replace(&stuck.home.path().display().to_string(), "…");
+    vec![
+        yard.home.run(&["jobs", "show", "build"]),
+        yard.home.run(&["jobs", "show", "job"]),
+        yard.home.run(&["jobs", "show", "bad"]),
+        yard.home.run(&["jobs", "cancel", "job-1"]),
+        trouble,
+        yard.home.run(&["jobs", "list", "--dir", "nowhere"]),
+        yard.home.run(&["jobs", "wait", "gate", "-q", "--timeout", "0s"]),
+        yard.home.run(&["run", "nowhere"]),
+        yard.home.run(&["run", "bad.toml", "--check"]),
+        yard.home.run(&["run", "flow.toml", "--set", "x=1"]),
+        wrong.run(&["jobs", "list"]),
+        yard.home.run(&["jobs", "schedule", "--watch"]),
+        yard.home.run(&["runs", "gc", "--older-than", "1d"]),
+        yard.home.run(&["run", "flow.toml", "--pin", "main"]),
     ]
 }
 
@@ -129,6 +168,67 @@ fn each_is_told_with_its_code() {
     --- exit code 1
 
     error[TW0017]: Run `order-1` is completed: nothing is left to do.
+    --- exit code 1
+
+    error[TW0018]: no background job build
+    hint: `tidewheel jobs list --all` lists the jobs.
+    --- exit code 1
+
+    error[TW0019]: job is ambiguous: job-1, job-2
+    hint: Write more of the id, or RUN/NODE.
+    --- exit code 1
+
+    internal error[TW0020]: unable to load background job bad: expected ident at line 1 column 2
+    --- exit code 1
+
+    error[TW0021]: job job-1 is not active
+    --- exit code 1
+
+    internal error[TW0022]: job stuck: cannot open …/.tidewheel/jobs/stuck/run.lock: Is a directory (os error 21)
+    --- exit code 1
+
+    internal error[TW0023]: `nowhere` cannot be used: No such file or directory.
+    --- exit code 1
+
+    error[TW0024]: The time is over, and 1 job is not.
+    hint: `tidewheel jobs schedule` says what they wait for.
+    --- exit code 1
+
+    error[TW0025]: There is no flow `nowhere`: no file, no alias, no template with this id.
+    hint: Put templates into `.tidewheel/workflows/`, or give the name of a file.
+    --- exit code 1
+
+    error: version: is missing
+     --> bad.toml:1:1
+      |
+    1 | id = 'x'
+      | ^
+
+    config error[TW0026]: `bad.toml` has 1 problem.
+    --- exit code 1
+
+    error[TW0027]: unknown parameter `x` of template template.two
+    --- exit code 2
+
+    error: scheduler.speed: is not a known field
+     --> .tidewheel/config.toml:2:1
+      |
+    2 | speed = 1
+      | ^^^^^
+      |
+      = help: known are capacity, probe_interval
+
+    config error[TW0028]: `.tidewheel/config.toml` has 1 problem.
+    --- exit code 1
+
+    error[TW0029]: `--watch` requires an interactive TTY with ANSI enabled; rerun without `--watch` for static output.
+    --- exit code 1
+
+    error[TW0030]: `--older-than` is for the runs of a program: --store FILE names their store.
+    hint: Here --days says how old.
+    --- exit code 2
+
+    error[TW0031]: required branch `main` does not exist
     --- exit code 1
     ");
 }

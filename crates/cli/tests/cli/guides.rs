@@ -2,6 +2,9 @@
 //!
 //! In a block marked `console`, a line with `$` in front is a command, `>` continues it, and the other lines
 //! are what it prints. `cat FILE` makes the file: what it would print is put into it first.
+//!
+//! On pages with jobs time passes, and ids are drawn. What differs each time is compared as the same: see
+//! [`crate::told_live`].
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -10,6 +13,7 @@ use tidewheel_core::policy::{Kind, Policy, Rules};
 
 use crate::home::{Home, Ran};
 use crate::shop;
+use crate::told_live::Names;
 
 /// One command of an example and what it prints.
 #[derive(Debug, Default)]
@@ -18,11 +22,13 @@ struct Step {
     printed: String,
 }
 
+/// Pages with jobs that really run.
+const LIVE: [&str; 3] = ["guides/jobs.md", "jobs-files.md", "../README.md"];
+
 fn pages() -> Vec<PathBuf> {
     let docs = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs");
-    let mut pages = ["guides/decide.md", "guides/policies.md", "guides/runs.md", "../README.md"]
-        .map(|page| docs.join(page))
-        .to_vec();
+    let pages = ["guides/decide.md", "guides/policies.md", "guides/runs.md"];
+    let mut pages: Vec<PathBuf> = pages.iter().chain(&LIVE).map(|page| docs.join(page)).collect();
     let errors = std::fs::read_dir(docs.join("errors")).expect("there are pages");
     pages.extend(errors.map(|entry| entry.expect("there are pages").path()));
     pages
@@ -55,20 +61,23 @@ fn every_example_prints_what_it_says() {
         let text = std::fs::read_to_string(&page).expect("the page can be read");
         let steps = steps(&text);
         assert!(!steps.is_empty(), "{} has no example", page.display());
-        let home = shop::home();
+        let is_live = LIVE.iter().any(|live| page.ends_with(live));
+        let home = if is_live { Home::new() } else { shop::home() };
+        let mut names = Names::default();
         for step in steps {
-            if let Some(file) = step.command.strip_prefix("cat ") {
+            if let Some(file) = step.command.strip_prefix("cat ").filter(|file| !file.contains(' ')) {
                 home.file(file, &step.printed);
                 continue;
             }
-            let ran = in_shell(&home, &step.command);
-            assert_eq!(
-                format!("{}{}", ran.out, ran.err),
-                step.printed,
-                "{}: {}",
-                page.display(),
-                step.command
-            );
+            let (ran, wanted);
+            if is_live {
+                let found = in_shell(&home, &names.put_into(&step.command), None);
+                (ran, wanted) = names.compared(&format!("{}{}", found.out, found.err), &step.printed);
+            } else {
+                let found = in_shell(&home, &step.command, Some(shop::NOW));
+                (ran, wanted) = (format!("{}{}", found.out, found.err), step.printed);
+            }
+            assert_eq!(ran, wanted, "{}: {}", page.display(), step.command);
         }
     }
 }
@@ -117,12 +126,12 @@ fn the_guide_has_every_form_of_a_match() {
 }
 
 /// Runs a command as a shell does that finds our binary.
-fn in_shell(home: &Home, command: &str) -> Ran {
+fn in_shell(home: &Home, command: &str, now: Option<&str>) -> Ran {
     let binary = Path::new(env!("CARGO_BIN_EXE_tidewheel"));
     let folder = binary.parent().expect("the binary lies in a folder").display();
     let mut shell = Command::new("/bin/sh");
     shell.arg("-c").arg(command).env_clear().current_dir(home.path());
-    shell.env("PATH", format!("{folder}:/usr/bin:/bin")).env("TIDEWHEEL_NOW", shop::NOW);
+    shell.env("PATH", format!("{folder}:/usr/bin:/bin")).envs(now.map(|now| ("TIDEWHEEL_NOW", now)));
     shell.stdout(Stdio::piped()).stderr(Stdio::piped());
     Ran::of(shell, b"")
 }

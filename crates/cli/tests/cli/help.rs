@@ -20,7 +20,11 @@ fn the_whole() {
     Usage: tidewheel <COMMAND>
 
     Commands:
-      demo    See how policies retry a flaky step, and a workflow that survives kill -9
+      demo    See policies at work, a workflow that survives kill -9, and a build as jobs
+      run     Run a flow: make jobs of a template, and let them run
+      jobs    Look at jobs, and ask things of them
+      tick    Look at all jobs once, and start what may start
+      daemon  Look at the jobs whenever a time has come
       decide  Answer questions about retries: a line of JSON in, a line of JSON out
       policy  Look at files of policies
       runs    Look at durable runs, and ask things of them
@@ -37,6 +41,7 @@ fn the_whole() {
       0  the command did what it was asked
       1  what was looked at is not in order, or the command could not do its part
       2  the command line is wrong, or `decide` met lines that are not JSON
+      10 nothing failed, but a job can never run: what it needs will not come, or it was rejected
 
     Each error has a code such as TW0001, and a page `docs/errors/TW0001.md` that says what to do.
     ");
@@ -51,7 +56,11 @@ fn the_whole_in_short() {
     Usage: tidewheel <COMMAND>
 
     Commands:
-      demo    See how policies retry a flaky step, and a workflow that survives kill -9
+      demo    See policies at work, a workflow that survives kill -9, and a build as jobs
+      run     Run a flow: make jobs of a template, and let them run
+      jobs    Look at jobs, and ask things of them
+      tick    Look at all jobs once, and start what may start
+      daemon  Look at the jobs whenever a time has come
       decide  Answer questions about retries: a line of JSON in, a line of JSON out
       policy  Look at files of policies
       runs    Look at durable runs, and ask things of them
@@ -83,15 +92,16 @@ fn the_version() {
 #[test]
 fn demo() {
     assert_snapshot!(help_of(&["demo", "--help"]), @"
-    See how policies retry a flaky step, and a workflow that survives kill -9
+    See policies at work, a workflow that survives kill -9, and a build as jobs
 
     A step takes 400ms, fails three times and then succeeds. The demo draws
     what different policies make of it: the function that decides about real
     retries decides here, and time is only counted. Then an order runs through
-    a small workflow, and once more from its events alone. At last a worker, a
+    a small workflow, and once more from its events alone. Then a worker, a
     process of its own, runs the order on a database in a temporary directory,
-    is killed in the middle and started again. Nothing is left behind, and the
-    demo is the same every time.
+    is killed in the middle and started again. At last a small build runs as
+    jobs, as `tidewheel run --follow` runs it. Nothing is left behind unless
+    --keep asks for it, and the demo is the same every time.
 
     Example:
 
@@ -110,7 +120,11 @@ fn demo() {
               [default: text]
 
           --no-crash
-              Leave out the worker that is killed: no process is started, and no file is touched
+              Leave out the worker that is killed and the jobs: no process is started, and no file is
+              touched
+
+          --keep <DIR>
+              Keep the files of the jobs in this directory, which is made
 
       -h, --help
               Print help (see a summary with '-h')
@@ -235,23 +249,26 @@ fn runs() {
     assert_snapshot!(help_of(&["runs", "--help"]), @"
     Look at durable runs, and ask things of them
 
-    Everything works on the file that the runs are kept in, without the program
-    that drives them. Looking changes nothing. What is asked of a run is written
-    to the file; the process that drives the run notices it at once, and the
-    next one that takes it up does otherwise.
+    The runs of a repository are made of jobs, and live in `.tidewheel/`; list,
+    show, cancel, retry and gc work on them. With --store, all commands work on
+    the file that a program keeps its runs in, without that program. Looking
+    changes nothing. What is asked of a run is written to the file; the process
+    that drives the run notices it at once, and the next one that takes it up
+    does otherwise.
 
     Wherever a command takes the id of a RUN, the beginning of the id is enough
     if only one run begins so.
 
     Example:
 
+      $ tidewheel runs list
       $ tidewheel runs list --store orders.db --status failed,waiting
       $ tidewheel runs explain order-7 --store orders.db
 
     Usage: tidewheel runs <COMMAND>
 
     Commands:
-      list          List the runs of a store, newest first
+      list          List the runs, newest first
       show          Show one run: its inputs, its work, and where its time went
       events        List the events of a run: everything that happened, in order
       results       Show what the components of a run gave
@@ -276,25 +293,31 @@ fn runs() {
 #[test]
 fn what_looks_at_runs() {
     assert_snapshot!(help_of(&["runs", "list", "--help"]), @"
-    List the runs of a store, newest first
+    List the runs, newest first
 
-    Each run has its workflow, how it is and why, when it was created and
-    written last, and how many events its log has.
+    Each run has its workflow, how it is and why, and when it was created; of a
+    run in a store, also when it was written last and how many events its log
+    has.
 
     Example:
 
+      $ tidewheel runs list --status failed,blocked
       $ tidewheel runs list --store orders.db --status failed --prefix order-
 
-    Usage: tidewheel runs list [OPTIONS] --store <FILE>
+    Usage: tidewheel runs list [OPTIONS]
 
     Options:
           --store <FILE>
-              The SQLite file that the runs are kept in
+              The SQLite file that a program keeps its runs in, instead of the runs of `.tidewheel/`
+
+          --dir <DIR>
+              The directory with `.tidewheel/`, instead of the one found from here
 
           --status <STATUS>
               Only runs that are so; several with commas between
 
-              [possible values: running, waiting, completed, failed, paused, stopped, parked, cancelled]
+              [possible values: running, waiting, completed, failed, paused, stopped, parked, cancelled,
+              succeeded, blocked]
 
           --workflow <NAME>
               Only runs of this workflow
@@ -333,9 +356,10 @@ fn what_looks_at_runs() {
 
     Example:
 
+      $ tidewheel runs show run_5c
       $ tidewheel runs show order-7 --store orders.db
 
-    Usage: tidewheel runs show [OPTIONS] --store <FILE> <RUN>
+    Usage: tidewheel runs show [OPTIONS] <RUN>
 
     Arguments:
       <RUN>
@@ -343,7 +367,10 @@ fn what_looks_at_runs() {
 
     Options:
           --store <FILE>
-              The SQLite file that the runs are kept in
+              The SQLite file that a program keeps its runs in, instead of the runs of `.tidewheel/`
+
+          --dir <DIR>
+              The directory with `.tidewheel/`, instead of the one found from here
 
           --all
               Show all pieces of work, however many they are
@@ -486,9 +513,10 @@ fn what_asks_something_of_runs() {
 
     Example:
 
+      $ tidewheel runs cancel run_5c
       $ tidewheel runs cancel order-7 --store orders.db
 
-    Usage: tidewheel runs cancel [OPTIONS] --store <FILE> <RUN> [COMPONENT]
+    Usage: tidewheel runs cancel [OPTIONS] <RUN> [COMPONENT]
 
     Arguments:
       <RUN>
@@ -499,7 +527,10 @@ fn what_asks_something_of_runs() {
 
     Options:
           --store <FILE>
-              The SQLite file that the runs are kept in
+              The SQLite file that a program keeps its runs in, instead of the runs of `.tidewheel/`
+
+          --dir <DIR>
+              The directory with `.tidewheel/`, instead of the one found from here
 
           --wait <SPAN>
               Wait so long until it is done
@@ -554,14 +585,16 @@ fn what_asks_something_of_runs() {
     assert_snapshot!(help_of(&["runs", "retry", "-h"]), @"
     Try failed work of a run again
 
-    Usage: tidewheel runs retry [OPTIONS] --store <FILE> <RUN> [COMPONENT]
+    Usage: tidewheel runs retry [OPTIONS] <RUN> [COMPONENT]
 
     Arguments:
       <RUN>        The run, or the beginning of its id
       [COMPONENT]  Only the failed work of this component, or the one piece of work with this id
 
     Options:
-          --store <FILE>     The SQLite file that the runs are kept in
+          --store <FILE>     The SQLite file that a program keeps its runs in, instead of the runs of
+                             `.tidewheel/`
+          --dir <DIR>        The directory with `.tidewheel/`, instead of the one found from here
           --wait <SPAN>      Wait so long until it is done [default: 2s]
           --no-wait          Do not wait until it is done
           --format <FORMAT>  How the result is printed [default: text] [possible values: text, json]
@@ -784,27 +817,36 @@ fn what_asks_something_of_runs() {
     assert_snapshot!(help_of(&["runs", "gc", "--help"]), @"
     Delete runs that are over, with all that is stored of them
 
-    A run is deleted if it is over and was not written for as long as
-    --older-than says. Runs that a process still holds, and those of which
-    something was asked, stay. Where a person types, the command asks first.
+    Of a repository, jobs go that have been over for as many days as --days
+    says, and runs with their last job. In a store, a run is deleted if it is
+    over and was not written for as long as --older-than says. Runs that a
+    process still holds, and those of which something was asked, stay. Where a
+    person types, the command asks first.
 
     Example:
 
+      $ tidewheel runs gc --days 30
       $ tidewheel runs gc --older-than 30d --dry-run --store orders.db
 
-    Usage: tidewheel runs gc [OPTIONS] --store <FILE> --older-than <SPAN>
+    Usage: tidewheel runs gc [OPTIONS]
 
     Options:
           --store <FILE>
-              The SQLite file that the runs are kept in
+              The SQLite file that a program keeps its runs in, instead of the runs of `.tidewheel/`
+
+          --dir <DIR>
+              The directory with `.tidewheel/`, instead of the one found from here
 
           --older-than <SPAN>
-              Only runs that were not written for so long: 30d, 12h
+              With --store: only runs that were not written for so long: 30d, 12h
+
+          --days <N>
+              Without --store: only jobs that have been over for more than so many days; what is
+              configured, else 7
 
           --status <STATUS>
-              Only runs that ended so; several with commas between
+              With --store: only runs that ended so; several with commas between; all if not given
 
-              [default: completed failed cancelled]
               [possible values: completed, failed, cancelled]
 
           --dry-run
@@ -835,4 +877,290 @@ fn every_command_has_an_example() {
         let help = help_of(&["runs", command, "--help"]);
         assert!(help.contains(&format!("\n  $ tidewheel runs {command} ")), "{help}");
     }
+}
+
+#[test]
+fn run() {
+    assert_snapshot!(help_of(&["run", "--help"]), @"
+    Run a flow: make jobs of a template, and let them run
+
+    FLOW is a file, an alias of config.toml, the id of a template, or the name
+    of a file in `.tidewheel/workflows/`. INPUTs and flags are what the template
+    declares under [cli]; --set gives any parameter. The jobs go on when the
+    command ends; with --follow it stays until they are over, and ends with 0 if
+    all succeeded, 1 if one failed, 10 if one is blocked.
+
+    Example:
+
+      $ tidewheel run release alpha --target main --follow
+
+    Usage: tidewheel run [OPTIONS] <FLOW> [INPUT]...
+
+    Arguments:
+      <FLOW>
+              The flow
+
+      [INPUT]...
+              Parameters by their place
+
+    Options:
+          --dir <DIR>
+              The directory with `.tidewheel/`, instead of the one found from here
+
+          --set <K=V>
+              Give a parameter its value; may be given several times
+
+          --after <JOB>
+              Start only after this job, or after a run: `run:ID`; may be given several times
+
+          --pin <BRANCH>
+              Start only while this branch stands where it stands now
+
+          --require-approval
+              Start only when a person has approved it
+
+          --check
+              Check the template and the parameters, and do nothing
+
+          --repeat <N>
+              Run it so many times, one after the other
+
+          --follow
+              Stay until the jobs are over
+
+          --format <FORMAT>
+              How the result is printed
+
+              Possible values:
+              - text: For people
+              - json: For programs: one object with a `version`
+
+              [default: text]
+
+      -h, --help
+              Print help (see a summary with '-h')
+    ");
+}
+
+#[test]
+fn tick() {
+    assert_snapshot!(help_of(&["tick", "--help"]), @"
+    Look at all jobs once, and start what may start
+
+    Commands that change jobs do this themselves, and so do jobs that end. It is
+    needed by hand only after something outside has changed, if nobody watches.
+
+    Example:
+
+      $ tidewheel tick --format json
+
+    Usage: tidewheel tick [OPTIONS]
+
+    Options:
+          --dir <DIR>
+              The directory with `.tidewheel/`, instead of the one found from here
+
+          --format <FORMAT>
+              How the result is printed
+
+              Possible values:
+              - text: For people
+              - json: For programs: one object with a `version`
+
+              [default: text]
+
+      -h, --help
+              Print help (see a summary with '-h')
+    ");
+}
+
+#[test]
+fn daemon() {
+    assert_snapshot!(help_of(&["daemon", "--help"]), @"
+    Look at the jobs whenever a time has come
+
+    Retries, delays and limits need somebody who wakes up. Without a daemon,
+    each command that leaves such a time behind starts a small process that
+    does it and ends by itself; a daemon stays until it is ended.
+
+    Example:
+
+      $ tidewheel daemon
+
+    Usage: tidewheel daemon [OPTIONS]
+
+    Options:
+          --dir <DIR>
+              The directory with `.tidewheel/`, instead of the one found from here
+
+          --until-idle
+              End as soon as nothing is due
+
+      -h, --help
+              Print help (see a summary with '-h')
+    ");
+}
+
+#[test]
+fn jobs() {
+    assert_snapshot!(help_of(&["jobs", "--help"]), @"
+    Look at jobs, and ask things of them
+
+    A job is one process of a flow, with gates before it. Jobs live in the
+    directory `.tidewheel/` of the repository, and go on without any command
+    that waits for them. Looking changes nothing.
+
+    Wherever a command takes a JOB, any beginning or end of its id is enough if
+    only one job has it, and so is RUN/NODE.
+
+    Example:
+
+      $ tidewheel jobs list
+      $ tidewheel jobs tail build --follow
+
+    Usage: tidewheel jobs <COMMAND>
+
+    Commands:
+      list      List the jobs, newest first
+      show      Show one job with everything that is known of it
+      status    Say in one line how a job is, and where its logs are
+      schedule  Show which jobs go when, and who waits for whom
+      tail      Print what a job has written
+      attach    Print both streams of a job, and stay until it is over
+      wait      Wait until jobs are over
+      approve   Let a job go on that waits for approval
+      reject    End a job that waits for approval, because it must not run
+      retry     Run a job again, with everything after it
+      cancel    End a job, with all its processes
+      gc        Remove jobs that have been over for a while
+      help      Print this message or the help of the given subcommand(s)
+
+    Options:
+      -h, --help
+              Print help (see a summary with '-h')
+    ");
+}
+
+#[test]
+fn jobs_schedule() {
+    assert_snapshot!(help_of(&["jobs", "schedule", "--help"]), @"
+    Show which jobs go when, and who waits for whom
+
+    Jobs that are over are left out unless --all is given, or unless they hold
+    somebody up. With --job, only that job and those around it are shown.
+
+    Example:
+
+      $ tidewheel jobs schedule --format dag --job build
+
+    Usage: tidewheel jobs schedule [OPTIONS]
+
+    Options:
+          --dir <DIR>
+              The directory with `.tidewheel/`, instead of the one found from here
+
+          --all
+              Also jobs that are over
+
+          --job <JOB>
+              Only this job and those around it
+
+          --format <FORMAT>
+              How the schedule is printed
+
+              Possible values:
+              - summary: For people: a row for each job
+              - dag:     For people: each job and what it needs
+              - json:    For programs: one object with a `version`
+
+              [default: summary]
+
+          --watch
+              Stay, and draw it again and again
+
+          --top <N>
+              How many rows are shown while watching
+
+              [default: 10]
+
+          --interval-ms <MS>
+              How often it is drawn while watching
+
+              [default: 500]
+
+          --max-depth <N>
+              How many edges away from a shown job things are followed
+
+              [default: 3]
+
+          --no-ansi
+              Nothing but plain text
+
+      -h, --help
+              Print help (see a summary with '-h')
+    ");
+}
+
+#[test]
+fn jobs_tail() {
+    assert_snapshot!(help_of(&["jobs", "tail", "--help"]), @"
+    Print what a job has written
+
+    Each line begins with the stream that it came from, unless only one stream
+    is asked for. Sequences that steer a terminal are left out unless --raw is
+    given. With --follow the command stays until the job is over.
+
+    Example:
+
+      $ tidewheel jobs tail run_5c/build --follow
+
+    Usage: tidewheel jobs tail [OPTIONS] <JOB>
+
+    Arguments:
+      <JOB>
+              The job: its id, any beginning or end of it, or RUN/NODE
+
+    Options:
+          --dir <DIR>
+              The directory with `.tidewheel/`, instead of the one found from here
+
+          --stream <STREAM>
+              Which stream
+
+              Possible values:
+              - stdout: What it prints
+              - stderr: What it complains about
+              - both:   Both, each line with the name of its stream
+
+              [default: both]
+
+      -f, --follow
+              Stay until the job is over
+
+      -n, --lines <N>
+              Begin with the last lines of each stream, so many
+
+          --raw
+              Print the bytes as they are
+
+      -h, --help
+              Print help (see a summary with '-h')
+    ");
+}
+
+/// The others are of one kind: a job, and how the result is printed.
+#[test]
+fn each_command_on_jobs_has_an_example() {
+    for command in ["list", "show", "status", "attach", "wait", "approve", "reject", "retry", "cancel", "gc"]
+    {
+        let help = help_of(&["jobs", command, "--help"]);
+        assert!(help.contains(&format!("  $ tidewheel jobs {command}")), "{help}");
+        assert!(help.contains("--dir <DIR>"), "{help}");
+    }
+}
+
+#[test]
+fn what_only_the_scheduler_starts_is_not_in_the_help() {
+    assert!(!help_of(&["--help"]).contains("workflow-node"));
+    assert!(!help_of(&["run", "--help"]).contains("--named"));
 }

@@ -4,14 +4,20 @@ mod home;
 
 mod asking;
 mod crash;
+mod daemon;
 mod decide;
 mod demo;
 mod errors;
 mod guides;
 mod help;
+mod jobs;
 mod policy;
+mod run;
 mod runs;
 mod shop;
+mod tick;
+mod told_live;
+mod yard;
 
 use std::path::Path;
 

@@ -68,7 +68,7 @@ fn a_list_has_filters() {
     assert_snapshot!(runs(&home(), &["list", "--status", "over"]), @"
     --- stderr
     error: invalid value 'over' for '--status <STATUS>'
-      [possible values: running, waiting, completed, failed, paused, stopped, parked, cancelled]
+      [possible values: running, waiting, completed, failed, paused, stopped, parked, cancelled, succeeded, blocked]
 
     For more information, try '--help'.
     --- exit code 2
@@ -647,12 +647,7 @@ fn old_runs_are_forgotten_and_others_stay() {
     "#);
     assert_snapshot!(runs(&home, &["gc"]), @"
     --- stderr
-    error: the following required arguments were not provided:
-      --older-than <SPAN>
-
-    Usage: tidewheel runs gc --store <FILE> --older-than <SPAN>
-
-    For more information, try '--help'.
+    error[TW0030]: With --store, --older-than SPAN says which runs are old.
     --- exit code 2
     ");
     assert_snapshot!(runs(&home, &["gc", "--older-than", "1d", "--status", "paused"]), @"

@@ -10,6 +10,7 @@ mod breaker;
 mod budget;
 mod check;
 mod functions;
+mod job;
 mod matcher;
 mod options;
 mod parse;
@@ -27,10 +28,12 @@ pub use breaker::{Admission, Breaker, Permit};
 pub use budget::Budget;
 pub use functions::{Compensation, CompensationFn, Fallback, FallbackFn, Function, IdempotencyKey, KeyFn};
 pub use matcher::{Matcher, Pattern, default, kind, kinds, name, pattern, predicate, tag};
+pub(crate) use options::word_enum;
 pub use options::{
     CircuitBreaker, ConcurrencyLimit, ErrorMatcher, ExecutionMode, Limit, LogLevel, OnFailure, OnOpen,
     Priority, RateLimit, RetryBudget,
 };
+pub(crate) use parse::rule;
 pub use rate::{Rate, Slot};
 pub use record::{RecordedPolicy, RecordedRule};
 pub use resolve::{Overlay, Resolution, Rule, Rules};

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use super::functions::Function;
 use super::resolved::Resolved;
@@ -42,6 +42,16 @@ macro_rules! word_enum {
         impl ::serde::Serialize for $Name {
             fn serialize<S: ::serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
                 serializer.serialize_str(self.name())
+            }
+        }
+
+        impl<'de> ::serde::Deserialize<'de> for $Name {
+            fn deserialize<D: ::serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+                let word = <::std::borrow::Cow<'de, str> as ::serde::Deserialize>::deserialize(deserializer)?;
+                Self::from_name(&word).ok_or_else(|| {
+                    let known: Vec<&str> = Self::ALL.iter().map(|variant| variant.name()).collect();
+                    ::serde::de::Error::custom(format!("`{word}` is none of {}", known.join(", ")))
+                })
             }
         }
     };
@@ -159,7 +169,7 @@ impl Serialize for Limit {
 }
 
 /// At most so many starts in any window.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RateLimit {
     /// How many.
     pub count: u32,
@@ -171,7 +181,7 @@ pub struct RateLimit {
 }
 
 /// At most so many pieces of work at once.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ConcurrencyLimit {
     /// How many.
     pub limit: u32,
@@ -181,7 +191,7 @@ pub struct ConcurrencyLimit {
 }
 
 /// Stops calling what keeps failing, for everything that shares the name.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CircuitBreaker {
     /// Who shares it.
     pub name: String,

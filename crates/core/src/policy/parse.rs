@@ -2,20 +2,19 @@
 //! checked, and every problem is reported at once with its place.
 
 use std::borrow::Cow;
-use std::ops::Range;
 
 use super::backoff::{Backoff, Coefficient, Jitter};
 use super::functions::{Compensation, Fallback, IdempotencyKey};
 use super::matcher::{self, Matcher};
 use super::options::{
-    CircuitBreaker, ConcurrencyLimit, ErrorMatcher, ExecutionMode, Limit, LogLevel, OnFailure, OnOpen,
-    Priority, RateLimit, RetryBudget,
+    CircuitBreaker, ConcurrencyLimit, ErrorMatcher, ExecutionMode, LogLevel, OnFailure, OnOpen, Priority,
+    RateLimit, RetryBudget,
 };
 use super::resolve::{Rules, matcher_problem};
 use super::view::Kind;
 use super::written::Policy;
-use crate::document::{self, Data, Entry, Format, Node, Problem, Problems};
-use crate::time::{IntoSpan, Span, Timestamp};
+use crate::document::{self, Data, Entry, Format, Node, Problem, Problems, Report, Table, words};
+use crate::time::Timestamp;
 
 impl Policy {
     /// Reads one policy from TOML.
@@ -86,7 +85,7 @@ fn read_rules(source: &str, format: Format) -> Result<Rules, Problems> {
         match top.take("policies") {
             Some(Entry { value: Node { data: Data::List(items), .. }, .. }) => {
                 for (index, item) in items.into_iter().enumerate() {
-                    rules.extend(rule(&format!("policies[{index}]"), item, &mut report));
+                    rules.extend(rule(&format!("policies[{index}]"), item, &mut report, |_| Vec::new()));
                 }
             }
             Some(entry) => {
@@ -107,8 +106,14 @@ fn read_rules(source: &str, format: Format) -> Result<Rules, Problems> {
     Rules::new(rules)
 }
 
-/// Reads a policy with its matcher.
-fn rule(path: &str, node: Node<'_>, report: &mut Report<'_>) -> Option<(Matcher, Policy)> {
+/// Reads a policy with its matcher. What else is wrong with the policy where it is used comes as a function, whose
+/// problems name their field.
+pub(crate) fn rule(
+    path: &str,
+    node: Node<'_>,
+    report: &mut Report<'_>,
+    refused: impl FnOnce(&Policy) -> Vec<Problem>,
+) -> Option<(Matcher, Policy)> {
     let span = node.span.clone();
     let mut table = report.table(path, node)?;
     let matcher = match table.take("match") {
@@ -120,6 +125,10 @@ fn rule(path: &str, node: Node<'_>, report: &mut Report<'_>) -> Option<(Matcher,
         }
     };
     let policy = policy(&mut table, report);
+    for problem in refused(&policy) {
+        let place = table.place_of(&problem.path);
+        report.at(place, Problem { path: table.path_to(&problem.path), ..problem });
+    }
     let known: Vec<&str> = Policy::FIELDS.iter().copied().chain(["match"]).collect();
     table.finish(report, &known);
     Some((matcher?, policy))
@@ -390,376 +399,4 @@ fn scheduled_at(table: &mut Table<'_>, report: &mut Report<'_>) -> Option<Timest
         }
     };
     Timestamp::parse(text).map_err(|error| table.fail("scheduled_at", error.to_string(), report)).ok()
-}
-
-/// More problems than anybody reads at once. Finding the place of each costs a walk through the text.
-const MOST_PROBLEMS: usize = 200;
-
-/// Problems as they are found, with their places.
-pub(super) struct Report<'s> {
-    source: &'s str,
-    problems: Vec<Problem>,
-    omitted: usize,
-}
-
-impl<'s> Report<'s> {
-    pub(super) const fn new(source: &'s str) -> Self {
-        Self { source, problems: Vec::new(), omitted: 0 }
-    }
-
-    pub(super) fn at(&mut self, span: Range<usize>, problem: Problem) {
-        if self.problems.len() < MOST_PROBLEMS {
-            self.problems.push(document::locate(self.source, problem, span));
-        } else {
-            self.omitted += 1;
-        }
-    }
-
-    /// Opens a table.
-    pub(super) fn table<'a>(&mut self, path: &str, node: Node<'a>) -> Option<Table<'a>> {
-        let span = node.span.clone();
-        match node.data {
-            Data::Table(entries) => {
-                Some(Table { path: path.to_owned(), span, total: entries.len(), entries, places: Vec::new() })
-            }
-            _ => {
-                self.at(span, Problem::new(path, format!("must be a table, found {}", node.kind())));
-                None
-            }
-        }
-    }
-
-    /// Returns how many problems there are.
-    pub(super) const fn len(&self) -> usize {
-        self.problems.len() + self.omitted
-    }
-
-    fn problems_in(&self, span: &Range<usize>) -> usize {
-        let inside = |problem: &&Problem| {
-            problem
-                .location
-                .as_ref()
-                .is_some_and(|place| span.start <= place.span.start && place.span.end <= span.end)
-        };
-        self.problems.iter().filter(inside).count()
-    }
-
-    /// Returns the value, or every problem in the order of the text.
-    pub(super) fn finish<T>(mut self, value: Option<T>) -> Result<T, Problems> {
-        self.problems.sort_by_key(|problem| problem.location.as_ref().map_or(0, |place| place.span.start));
-        if self.omitted > 0 {
-            let end = self.source.len();
-            let message = format!("and {} more problems like these", self.omitted);
-            self.problems.push(document::locate(self.source, Problem::new("", message), end..end));
-        }
-        Problems::check(self.problems, ())?;
-        Ok(value.expect("invariant: what has no value has a problem"))
-    }
-}
-
-/// A table that is being read: what is taken is known, what is left is refused.
-pub(super) struct Table<'a> {
-    path: String,
-    span: Range<usize>,
-    total: usize,
-    entries: Vec<Entry<'a>>,
-    /// Where the fields stood that were taken.
-    places: Vec<(String, Range<usize>)>,
-}
-
-impl<'a> Table<'a> {
-    pub(super) fn path_to(&self, field: &str) -> String {
-        if self.path.is_empty() { field.to_owned() } else { format!("{}.{field}", self.path) }
-    }
-
-    /// Returns where a field stands, or the part of it that a path names, as near as is known.
-    fn place_of(&self, path: &str) -> Range<usize> {
-        let head = path.split('.').next().unwrap_or(path);
-        let place = self.places.iter().find(|(name, _)| name == path || name == head);
-        place.map_or_else(|| self.span.clone(), |(_, span)| span.clone())
-    }
-
-    fn was_given(&self, name: &str) -> bool {
-        self.places.iter().any(|(given, _)| given == name)
-    }
-
-    fn is_untouched(&self) -> bool {
-        self.places.is_empty() && self.total == 0
-    }
-
-    /// Takes a field; in JSON, null is as good as leaving it out.
-    pub(super) fn take(&mut self, name: &str) -> Option<Entry<'a>> {
-        let entry = self.take_any(name)?;
-        if let Data::Null = entry.value.data {
-            self.places.pop();
-            return None;
-        }
-        Some(entry)
-    }
-
-    /// Takes a field of which null is a value like any other.
-    fn take_any(&mut self, name: &str) -> Option<Entry<'a>> {
-        let index = self.entries.iter().position(|entry| entry.key == name)?;
-        let entry = self.entries.remove(index);
-        self.places.push((name.to_owned(), entry.value.span.clone()));
-        Some(entry)
-    }
-
-    fn peek(&self, name: &str) -> Option<&Entry<'a>> {
-        self.entries.iter().find(|entry| entry.key == name)
-    }
-
-    /// Reports a problem of a field that was taken.
-    fn fail(&self, name: &str, message: String, report: &mut Report<'_>) {
-        report.at(self.place_of(name), Problem::new(self.path_to(name), message));
-    }
-
-    /// Reads a field that must be there.
-    fn required<T>(
-        &mut self,
-        name: &str,
-        report: &mut Report<'_>,
-        read: impl FnOnce(&mut Self, &str, &mut Report<'_>) -> Option<T>,
-    ) -> Option<T> {
-        let before = report.len();
-        let value = read(self, name, report);
-        if value.is_none() && report.len() == before {
-            report.at(self.span.clone(), Problem::new(self.path_to(name), "is missing"));
-        }
-        value
-    }
-
-    pub(super) fn string(&mut self, name: &str, report: &mut Report<'_>) -> Option<Cow<'a, str>> {
-        let entry = self.take(name)?;
-        match entry.value.data {
-            Data::String(text) => Some(text),
-            _ => {
-                self.fail(name, format!("must be a string, found {}", entry.value.kind()), report);
-                None
-            }
-        }
-    }
-
-    pub(super) fn boolean(&mut self, name: &str, report: &mut Report<'_>) -> Option<bool> {
-        let entry = self.take(name)?;
-        match entry.value.data {
-            Data::Boolean(value) => Some(value),
-            _ => {
-                self.fail(name, format!("must be true or false, found {}", entry.value.kind()), report);
-                None
-            }
-        }
-    }
-
-    pub(super) fn uint(&mut self, name: &str, report: &mut Report<'_>) -> Option<u32> {
-        let entry = self.take(name)?;
-        match entry.value.data {
-            Data::Integer(number) => match u32::try_from(number) {
-                Ok(number) => Some(number),
-                Err(_) => {
-                    self.fail(name, format!("must be within 0..={}, got {number}", u32::MAX), report);
-                    None
-                }
-            },
-            _ => {
-                self.fail(name, format!("must be an integer, found {}", entry.value.kind()), report);
-                None
-            }
-        }
-    }
-
-    /// Reads one word out of a list.
-    fn word<T: Copy>(
-        &mut self,
-        name: &str,
-        report: &mut Report<'_>,
-        all: &[T],
-        word_of: impl Fn(T) -> &'static str,
-    ) -> Option<T> {
-        let given = self.string(name, report)?;
-        let found = all.iter().copied().find(|value| word_of(*value) == given);
-        if found.is_none() {
-            let known: Vec<&str> = all.iter().map(|value| word_of(*value)).collect();
-            self.fail_with_words(name, &known, &given, report);
-        }
-        found
-    }
-
-    /// Reports a word that is none of those it could be.
-    fn fail_with_words(&self, name: &str, known: &[&str], given: &str, report: &mut Report<'_>) {
-        let message = format!("must be one of {}, got `{given}`", known.join(", "));
-        let mut problem = Problem::new(self.path_to(name), message);
-        if let Some(near) = nearest(given, known) {
-            problem = problem.help(format!("did you mean `{near}`?"));
-        }
-        report.at(self.place_of(name), problem);
-    }
-
-    pub(super) fn list<T>(
-        &mut self,
-        name: &str,
-        report: &mut Report<'_>,
-        read: impl Fn(&Node<'a>) -> Result<T, String>,
-    ) -> Option<Vec<T>> {
-        let entry = self.take(name)?;
-        let Data::List(items) = &entry.value.data else {
-            self.fail(name, format!("must be a list, found {}", entry.value.kind()), report);
-            return None;
-        };
-        let mut values = Vec::with_capacity(items.len());
-        for item in items {
-            match read(item) {
-                Ok(value) => values.push(value),
-                Err(message) => report.at(item.span.clone(), Problem::new(self.path_to(name), message)),
-            }
-        }
-        (values.len() == items.len()).then_some(values)
-    }
-
-    fn json_object(
-        &mut self,
-        name: &str,
-        report: &mut Report<'_>,
-    ) -> Option<serde_json::Map<String, serde_json::Value>> {
-        let entry = self.take(name)?;
-        match entry.value.to_json() {
-            Some(serde_json::Value::Object(object)) => Some(object),
-            Some(_) => {
-                self.fail(name, format!("must be a table, found {}", entry.value.kind()), report);
-                None
-            }
-            None => {
-                self.fail(name, "has a number that JSON cannot hold".to_owned(), report);
-                None
-            }
-        }
-    }
-
-    fn table(&mut self, name: &str, report: &mut Report<'_>) -> Option<Self> {
-        let entry = self.take(name)?;
-        report.table(&self.path_to(name), entry.value)
-    }
-
-    /// Reads a span with its unit: `name = "30s"`, or in milliseconds `name_ms = 30000`.
-    fn span(&mut self, name: &str, report: &mut Report<'_>) -> Option<Span> {
-        let span = self.limit(name, report)?;
-        match span {
-            Limit::After(span) => Some(span),
-            Limit::Infinity => {
-                self.fail(name, "must have an end".to_owned(), report);
-                None
-            }
-        }
-    }
-
-    /// Reads a span that may be infinite.
-    fn limit(&mut self, name: &str, report: &mut Report<'_>) -> Option<Limit> {
-        let mut spellings = vec![format!("{name}_ms")];
-        if name == "heartbeat" {
-            spellings.push("heartbeat_interval_ms".to_owned());
-        }
-        let in_millis: Vec<String> =
-            spellings.into_iter().filter(|spelling| self.peek(spelling).is_some()).collect();
-        let written = self.take(name);
-        if let [extra, ..] = &in_millis[usize::from(written.is_none()).min(in_millis.len())..] {
-            let other = if written.is_some() { name } else { &in_millis[0] };
-            let message = format!("is given twice, as {other} and as {extra}");
-            let place = self.peek(extra).map_or_else(|| self.span.clone(), |entry| entry.key_span.clone());
-            report.at(place, Problem::new(self.path_to(name), message).help("keep one of them"));
-            for spelling in &in_millis {
-                self.take(spelling);
-            }
-            return None;
-        }
-        if let Some(entry) = written {
-            return self.written_limit(name, &entry.value, report);
-        }
-        let spelling = in_millis.first()?;
-        let entry = self.take(spelling)?;
-        // Contradictions speak of the field by its proper name.
-        self.places.push((name.to_owned(), entry.value.span.clone()));
-        match &entry.value.data {
-            Data::Integer(millis) => {
-                let span =
-                    u64::try_from(*millis).ok().and_then(|millis| Span::from_millis(millis).into_span().ok());
-                if span.is_none() {
-                    let longest = Span::LONGEST.as_millis();
-                    self.fail(spelling, format!("must be within 0..={longest}, got {millis}"), report);
-                }
-                span.map(Limit::After)
-            }
-            Data::String(word) if word == "infinity" => Some(Limit::Infinity),
-            _ => {
-                let message = format!("must be a whole number of milliseconds, found {}", entry.value.kind());
-                self.fail(spelling, message, report);
-                None
-            }
-        }
-    }
-
-    fn written_limit(&self, name: &str, value: &Node<'_>, report: &mut Report<'_>) -> Option<Limit> {
-        match &value.data {
-            Data::String(text) if text == "infinity" => Some(Limit::Infinity),
-            Data::String(text) => Span::parse(text)
-                .map(Limit::After)
-                .map_err(|error| self.fail(name, error.to_string(), report))
-                .ok(),
-            Data::Integer(number) => {
-                let problem = Problem::new(self.path_to(name), format!("{number} has no unit"));
-                let help = format!("write {name} = \"{number}s\" or {name}_ms = {number}");
-                report.at(value.span.clone(), problem.help(help));
-                None
-            }
-            _ => {
-                self.fail(name, format!("must be a span such as \"30s\", found {}", value.kind()), report);
-                None
-            }
-        }
-    }
-
-    /// Refuses what is left.
-    pub(super) fn finish(self, report: &mut Report<'_>, known: &[&str]) {
-        for entry in &self.entries {
-            let mut problem = Problem::new(self.path_to(&entry.key), "is not a known field");
-            if let Some(near) = nearest(&entry.key, known) {
-                problem = problem.help(format!("did you mean `{near}`?"));
-            } else if known.len() <= SHORT_LIST {
-                problem = problem.help(format!("known are {}", words(known.iter().copied())));
-            }
-            report.at(entry.key_span.clone(), problem);
-        }
-    }
-}
-
-/// As many names as help; more of them would bury the message.
-const SHORT_LIST: usize = 8;
-
-fn words<'w>(words: impl Iterator<Item = &'w str>) -> String {
-    words.collect::<Vec<_>>().join(", ")
-}
-
-/// Returns the known word that a misspelt one is nearest to, if it is near at all.
-fn nearest<'k>(word: &str, known: &[&'k str]) -> Option<&'k str> {
-    // About one letter in three may be wrong. Only words of a similar length are compared, which also bounds the
-    // work for a monstrous key.
-    let near = |candidate: &str| candidate.len().max(word.len()).div_ceil(3);
-    let candidates = known.iter().filter(|candidate| candidate.len().abs_diff(word.len()) <= near(candidate));
-    let (distance, best) = candidates.map(|candidate| (distance(word, candidate), *candidate)).min()?;
-    (distance <= near(best)).then_some(best)
-}
-
-/// Counts the letters that must be changed, added or left out to make one word of the other.
-fn distance(one: &str, other: &str) -> usize {
-    let other: Vec<char> = other.chars().collect();
-    let mut row: Vec<usize> = (0..=other.len()).collect();
-    for (i, a) in one.chars().enumerate() {
-        let mut diagonal = row[0];
-        row[0] = i + 1;
-        for (j, b) in other.iter().enumerate() {
-            let above = row[j + 1];
-            row[j + 1] = (diagonal + usize::from(a != *b)).min(above + 1).min(row[j] + 1);
-            diagonal = above;
-        }
-    }
-    row[other.len()]
 }

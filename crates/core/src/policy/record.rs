@@ -9,11 +9,11 @@ use super::options::{
     CircuitBreaker, ConcurrencyLimit, ErrorMatcher, ExecutionMode, Limit, LogLevel, OnFailure, Priority,
     RateLimit, RetryBudget,
 };
-use super::parse::{Report, Table, fields, matcher_of};
+use super::parse::{fields, matcher_of};
 use super::resolve::{Rule, Rules};
 use super::view::Kind;
 use super::written::Policy;
-use crate::document::{self, Data, Format, Problem, Problems};
+use crate::document::{self, Data, Format, Problem, Problems, Report, Table};
 use crate::time::Span;
 
 /// A policy read back from a record.

@@ -2,6 +2,7 @@
 
 mod explain;
 mod graph;
+pub mod jobs;
 mod moment;
 mod rehearsal;
 mod spent;

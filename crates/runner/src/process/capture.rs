@@ -46,7 +46,7 @@ impl Capture {
         self
     }
 
-    pub(super) fn take(&mut self, piece: &[u8]) -> ControlFlow<()> {
+    pub(crate) fn take(&mut self, piece: &[u8]) -> ControlFlow<()> {
         let heard = self.listener.as_mut().map_or(ControlFlow::Continue(()), |listener| listener(piece));
         match self.keeps {
             Keeps::Whole => {
@@ -65,7 +65,7 @@ impl Capture {
         }
     }
 
-    pub(super) fn into_captured(self) -> Captured {
+    pub(crate) fn into_captured(self) -> Captured {
         Captured { bytes: self.bytes.into(), is_truncated: self.is_truncated }
     }
 }

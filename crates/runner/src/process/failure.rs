@@ -21,7 +21,7 @@ pub(super) fn ended(program: &str, code: impl Into<ErrorCode>, how: &str, stderr
 }
 
 /// The failure of a command that was not started.
-pub(super) fn not_started(error: &StartError) -> Failure {
+pub(crate) fn not_started(error: &StartError) -> Failure {
     let (program, source) = (&error.program, &error.source);
     let name = shown(program.name().unwrap_or_default());
     let directory = program.directory().filter(|directory| !directory.is_dir());
@@ -77,7 +77,7 @@ pub(super) fn unknown(error: &ProcessError) -> Failure {
 }
 
 /// Returns the last lines of what a process complained about; `None` if it did not.
-fn said(stderr: &Captured) -> Option<String> {
+pub(crate) fn said(stderr: &Captured) -> Option<String> {
     let text = String::from_utf8_lossy(&stderr.bytes);
     let text = text.trim();
     if text.is_empty() {

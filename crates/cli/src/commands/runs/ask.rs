@@ -16,9 +16,12 @@ use tidewheel_runner::Sent;
 use tidewheel_store::RunRecord;
 
 use super::VERSION;
+use super::of_jobs;
+use super::side::{EitherArguments, Side, of_programs};
 use crate::commands::policy::Format;
 use crate::error::{Code, CommandError, Ending};
 use crate::exit::Exit;
+use crate::jobs::DirArguments;
 use crate::output::{self, harmless};
 use crate::store::{Opened, Purpose, StoreArguments, no_component};
 use crate::terminal;
@@ -32,6 +35,7 @@ use crate::view::timeline::wrapped;
 ///
 /// Example:
 ///
+///   $ tidewheel runs cancel run_5c
 ///   $ tidewheel runs cancel order-7 --store orders.db
 #[derive(Debug, Args)]
 #[command(verbatim_doc_comment)]
@@ -42,7 +46,7 @@ pub(crate) struct CancelArguments {
     #[arg(value_parser = NonEmptyStringValueParser::new())]
     component: Option<String>,
     #[command(flatten)]
-    how: HowArguments,
+    how: EitherHow,
 }
 
 /// Pause a run: what is under way comes to its end, nothing new starts
@@ -82,6 +86,7 @@ pub(crate) struct ResumeArguments {
 ///
 /// Example:
 ///
+///   $ tidewheel runs retry run_5c
 ///   $ tidewheel runs retry order-7 charge --store orders.db
 #[derive(Debug, Args)]
 #[command(verbatim_doc_comment)]
@@ -92,7 +97,7 @@ pub(crate) struct RetryArguments {
     #[arg(value_parser = NonEmptyStringValueParser::new())]
     component: Option<String>,
     #[command(flatten)]
-    how: HowArguments,
+    how: EitherHow,
 }
 
 /// Give one component of a run a value, and the others nothing
@@ -155,6 +160,30 @@ pub(crate) struct FailArguments {
     how: HowArguments,
 }
 
+/// How something is asked of a run on either side.
+#[derive(Debug, Args)]
+pub(super) struct EitherHow {
+    #[command(flatten)]
+    place: EitherArguments,
+    #[command(flatten)]
+    patience: Patience,
+    /// How the result is printed
+    #[arg(long, value_enum, default_value_t)]
+    format: Format,
+}
+
+impl EitherHow {
+    /// Returns how it is asked in a store, or where the repository is.
+    fn side(&self) -> Result<HowArguments, DirArguments> {
+        match self.place.side() {
+            Side::Program(store) => {
+                Ok(HowArguments { store, patience: self.patience.clone(), format: self.format })
+            }
+            Side::Repository(dir) => Err(dir),
+        }
+    }
+}
+
 /// How something is asked.
 #[derive(Debug, Args)]
 pub(super) struct HowArguments {
@@ -168,7 +197,7 @@ pub(super) struct HowArguments {
 }
 
 /// How long to wait until somebody has done what was asked.
-#[derive(Debug, Args)]
+#[derive(Clone, Debug, Args)]
 pub(super) struct Patience {
     /// Wait so long until it is done
     #[arg(long, value_name = "SPAN", default_value = "2s", value_parser = Span::parse)]
@@ -179,6 +208,12 @@ pub(super) struct Patience {
 }
 
 impl Patience {
+    /// Refuses haste where it would change nothing.
+    fn is_usual(&self) -> Result<(), CommandError> {
+        let instead = "Here the command ends when it is done.";
+        if self.no_wait { Err(of_programs("`--no-wait`", instead)) } else { Ok(()) }
+    }
+
     /// Returns what is left of it until an instant.
     pub(super) fn left(&self, until: Instant) -> Self {
         let left = until.saturating_duration_since(Instant::now()).as_millis();
@@ -195,6 +230,14 @@ fn json(text: &str) -> Result<Box<RawValue>, String> {
 /// Cancels a run, or some of its work.
 pub(super) fn cancel(arguments: &CancelArguments) -> Result<Exit, Ending> {
     let CancelArguments { run, component, how } = arguments;
+    let how = &match how.side() {
+        Ok(how) => how,
+        Err(dir) => {
+            how.patience.is_usual()?;
+            no_component_here(component.as_deref(), run, "cancel")?;
+            return of_jobs::cancel(&dir, run, how.format);
+        }
+    };
     let opened = how.open()?;
     let record = opened.run(run)?;
     let sent = match component {
@@ -209,6 +252,17 @@ pub(super) fn cancel(arguments: &CancelArguments) -> Result<Exit, Ending> {
         }
     };
     follow(&opened, how, Wish::Cancel, &sent)
+}
+
+/// Refuses a component of a run of a repository, whose work has commands of its own.
+fn no_component_here(component: Option<&str>, run: &str, verb: &str) -> Result<(), CommandError> {
+    match component {
+        None => Ok(()),
+        Some(component) => Err(of_programs(
+            "A component",
+            &format!("`tidewheel jobs {verb} {run}/{component}` asks it of a job."),
+        )),
+    }
 }
 
 /// Pauses a run.
@@ -230,6 +284,14 @@ pub(super) fn resume(arguments: &ResumeArguments) -> Result<Exit, Ending> {
 /// Tries failed work again.
 pub(super) fn retry(arguments: &RetryArguments) -> Result<Exit, Ending> {
     let RetryArguments { run, component, how } = arguments;
+    let how = &match how.side() {
+        Ok(how) => how,
+        Err(dir) => {
+            how.patience.is_usual()?;
+            no_component_here(component.as_deref(), run, "retry")?;
+            return of_jobs::retry(&dir, run, how.format);
+        }
+    };
     let opened = how.open()?;
     let record = opened.run(run)?;
     let sent = match component {

@@ -11,33 +11,41 @@ use tidewheel_core::view::relative;
 use tidewheel_store::{Filter, RunRecord, Status, Store as _};
 
 use super::VERSION;
+use super::side::{EitherArguments, Side, of_programs, of_repositories};
 use crate::commands::policy::Format;
-use crate::error::{CommandError, Ending};
+use crate::error::{Code, CommandError, Ending};
 use crate::exit::Exit;
+use crate::jobs::{Collect, DirArguments, collect};
 use crate::output::{self, harmless};
-use crate::store::{Opened, Purpose, StoreArguments};
+use crate::store::{Opened, Purpose};
 use crate::terminal;
 use crate::view::columns::cut;
 
 /// Delete runs that are over, with all that is stored of them
 ///
-/// A run is deleted if it is over and was not written for as long as
-/// --older-than says. Runs that a process still holds, and those of which
-/// something was asked, stay. Where a person types, the command asks first.
+/// Of a repository, jobs go that have been over for as many days as --days
+/// says, and runs with their last job. In a store, a run is deleted if it is
+/// over and was not written for as long as --older-than says. Runs that a
+/// process still holds, and those of which something was asked, stay. Where a
+/// person types, the command asks first.
 ///
 /// Example:
 ///
+///   $ tidewheel runs gc --days 30
 ///   $ tidewheel runs gc --older-than 30d --dry-run --store orders.db
 #[derive(Debug, Args)]
 #[command(verbatim_doc_comment)]
 pub(crate) struct Arguments {
     #[command(flatten)]
-    store: StoreArguments,
-    /// Only runs that were not written for so long: 30d, 12h
+    place: EitherArguments,
+    /// With --store: only runs that were not written for so long: 30d, 12h
     #[arg(long, value_name = "SPAN", value_parser = Span::parse)]
-    older_than: Span,
-    /// Only runs that ended so; several with commas between
-    #[arg(long, value_delimiter = ',', value_parser = ended(), default_values_t = ENDED)]
+    older_than: Option<Span>,
+    /// Without --store: only jobs that have been over for more than so many days; what is configured, else 7
+    #[arg(long, value_name = "N")]
+    days: Option<u32>,
+    /// With --store: only runs that ended so; several with commas between; all if not given
+    #[arg(long, value_delimiter = ',', value_parser = ended())]
     status: Vec<Status>,
     /// Only show what would be deleted
     #[arg(long)]
@@ -63,9 +71,20 @@ const MOST_NAMED: usize = 20;
 
 /// Deletes what is old.
 pub(super) fn run(arguments: &Arguments) -> Result<Exit, Ending> {
+    let store = match arguments.place.side() {
+        Side::Program(store) => store,
+        Side::Repository(dir) => return of_repository(&dir, arguments),
+    };
+    if arguments.days.is_some() {
+        return Err(of_repositories("`--days`", "With a store, --older-than says how old.").into());
+    }
+    let Some(older_than) = arguments.older_than else {
+        let message = "With --store, --older-than SPAN says which runs are old.";
+        return Err(CommandError::new(Code::OtherSide, message).into());
+    };
     let purpose = if arguments.dry_run { Purpose::Look } else { Purpose::Ask };
-    let opened = Opened::open(&arguments.store, purpose)?;
-    let (old, kept) = old(&opened, arguments)?;
+    let opened = Opened::open(&store, purpose)?;
+    let (old, kept) = old(&opened, arguments, older_than)?;
     if arguments.dry_run {
         match arguments.format {
             Format::Json => output::json(&GcForm::of(true, &old, &kept))?,
@@ -123,6 +142,18 @@ pub(super) fn run(arguments: &Arguments) -> Result<Exit, Ending> {
     Ok(Exit::Succeeded)
 }
 
+/// Deletes the old jobs of a repository, and with them its runs.
+fn of_repository(dir: &DirArguments, arguments: &Arguments) -> Result<Exit, Ending> {
+    if arguments.older_than.is_some() {
+        return Err(of_programs("`--older-than`", "Here --days says how old.").into());
+    }
+    if !arguments.status.is_empty() {
+        return Err(of_programs("`--status`", "Here all jobs that are over are old one day.").into());
+    }
+    let wanted = Collect { days: arguments.days, dry_run: arguments.dry_run, format: arguments.format };
+    collect(dir, wanted)
+}
+
 const HELD: &str = "a process holds it";
 const ASKED: &str = "something was asked of it";
 
@@ -130,14 +161,18 @@ const ASKED: &str = "something was asked of it";
 type Kept = Vec<(RunRecord, &'static str)>;
 
 /// Returns the runs that are old enough, oldest first, and those of them that stay, with the reason.
-fn old(opened: &Opened, arguments: &Arguments) -> Result<(Vec<RunRecord>, Kept), CommandError> {
-    let mut filter =
-        Filter { statuses: arguments.status.clone(), limit: Some(u32::MAX), ..Filter::default() };
+fn old(
+    opened: &Opened,
+    arguments: &Arguments,
+    older_than: Span,
+) -> Result<(Vec<RunRecord>, Kept), CommandError> {
+    let statuses = if arguments.status.is_empty() { ENDED.to_vec() } else { arguments.status.clone() };
+    let mut filter = Filter { statuses, limit: Some(u32::MAX), ..Filter::default() };
     let (mut old, mut kept) = (Vec::new(), Vec::new());
     loop {
         let page = opened.list(filter.clone())?;
         for record in page.rows {
-            if !opened.now.has_reached(record.updated_at, arguments.older_than) {
+            if !opened.now.has_reached(record.updated_at, older_than) {
                 continue;
             }
             if record.owner.is_some() {

@@ -1,37 +1,42 @@
 //! `tidewheel runs list`: the runs of a store, newest first.
 
 use clap::Args;
-use clap::builder::{PossibleValuesParser, TypedValueParser};
+use clap::builder::PossibleValuesParser;
 use serde::Serialize;
 use tidewheel_core::time::Timestamp;
+use tidewheel_core::view::jobs::RunStatus;
 use tidewheel_core::view::{absolute, between, long, relative};
 use tidewheel_store::{Filter, RunRecord, Status};
 
 use super::VERSION;
+use super::of_jobs;
+use super::side::{EitherArguments, Side, of_programs, of_repositories};
 use crate::commands::policy::Format;
 use crate::error::Ending;
 use crate::exit::Exit;
 use crate::output::{self, harmless};
-use crate::store::{Opened, Purpose, StoreArguments};
+use crate::store::{Opened, Purpose};
 use crate::terminal;
 use crate::view::columns::Grid;
 
-/// List the runs of a store, newest first
+/// List the runs, newest first
 ///
-/// Each run has its workflow, how it is and why, when it was created and
-/// written last, and how many events its log has.
+/// Each run has its workflow, how it is and why, and when it was created; of a
+/// run in a store, also when it was written last and how many events its log
+/// has.
 ///
 /// Example:
 ///
+///   $ tidewheel runs list --status failed,blocked
 ///   $ tidewheel runs list --store orders.db --status failed --prefix order-
 #[derive(Debug, Args)]
 #[command(verbatim_doc_comment)]
 pub(crate) struct Arguments {
     #[command(flatten)]
-    store: StoreArguments,
+    place: EitherArguments,
     /// Only runs that are so; several with commas between
-    #[arg(long, value_delimiter = ',', value_parser = statuses())]
-    status: Vec<Status>,
+    #[arg(long, value_delimiter = ',', value_parser = PossibleValuesParser::new(words()))]
+    status: Vec<String>,
     /// Only runs of this workflow
     #[arg(long, value_name = "NAME")]
     workflow: Option<String>,
@@ -52,16 +57,53 @@ pub(crate) struct Arguments {
     format: Format,
 }
 
-/// Reads the word for a status.
-pub(super) fn statuses() -> impl TypedValueParser<Value = Status> {
-    PossibleValuesParser::new(Status::ALL.iter().map(|status| status.name()))
-        .map(|name| Status::from_name(&name).expect("invariant: only names of statuses are possible"))
+/// Returns the words for how runs can be, on both sides.
+fn words() -> Vec<&'static str> {
+    let mut words: Vec<&'static str> = Status::ALL.iter().map(|status| status.name()).collect();
+    words.extend(
+        RunStatus::ALL.iter().map(|status| status.name()).filter(|word| Status::from_name(word).is_none()),
+    );
+    words
 }
 
 /// Lists the runs.
 pub(super) fn run(arguments: &Arguments) -> Result<Exit, Ending> {
-    let opened = Opened::open(&arguments.store, Purpose::Look)?;
-    let (rows, has_more) = rows(&opened, arguments)?;
+    let most = if arguments.all { usize::MAX } else { arguments.limit as usize };
+    let store = match arguments.place.side() {
+        Side::Program(store) => store,
+        Side::Repository(dir) => {
+            let status = |word: &String| {
+                let words: Vec<&str> = RunStatus::ALL.iter().map(|status| status.name()).collect();
+                RunStatus::from_name(word).ok_or_else(|| {
+                    of_programs(
+                        &format!("`--status {word}`"),
+                        &format!("Here runs are {}.", words.join(", ")),
+                    )
+                })
+            };
+            return of_jobs::list(&of_jobs::Listed {
+                dir: &dir,
+                statuses: arguments.status.iter().map(status).collect::<Result<_, _>>()?,
+                template: arguments.workflow.as_deref(),
+                prefix: arguments.prefix.as_deref(),
+                most,
+                utc: arguments.utc,
+                format: arguments.format,
+            });
+        }
+    };
+    let status = |word: &String| {
+        let words: Vec<&str> = Status::ALL.iter().map(|status| status.name()).collect();
+        Status::from_name(word).ok_or_else(|| {
+            of_repositories(
+                &format!("`--status {word}`"),
+                &format!("In a store runs are {}.", words.join(", ")),
+            )
+        })
+    };
+    let statuses = arguments.status.iter().map(status).collect::<Result<_, _>>()?;
+    let opened = Opened::open(&store, Purpose::Look)?;
+    let (rows, has_more) = rows(&opened, arguments, statuses)?;
     match arguments.format {
         Format::Json => output::json(&ListForm::of(&rows, has_more))?,
         Format::Text => {
@@ -75,9 +117,13 @@ pub(super) fn run(arguments: &Arguments) -> Result<Exit, Ending> {
 }
 
 /// Returns the runs that fit, page by page, and whether there are more.
-fn rows(opened: &Opened, arguments: &Arguments) -> Result<(Vec<RunRecord>, bool), Ending> {
+fn rows(
+    opened: &Opened,
+    arguments: &Arguments,
+    statuses: Vec<Status>,
+) -> Result<(Vec<RunRecord>, bool), Ending> {
     let mut filter = Filter {
-        statuses: arguments.status.clone(),
+        statuses,
         workflow: arguments.workflow.clone(),
         id_prefix: arguments.prefix.clone(),
         limit: None,

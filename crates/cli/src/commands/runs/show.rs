@@ -15,11 +15,13 @@ use tidewheel_store::{Command, RunRecord, Status, Store as _};
 
 use super::VERSION;
 use super::list::{RunForm, why};
+use super::of_jobs;
+use super::side::{EitherArguments, Side};
 use crate::commands::policy::Format;
 use crate::error::Ending;
 use crate::exit::Exit;
 use crate::output::{self, harmless};
-use crate::store::{Opened, Purpose, StoreArguments};
+use crate::store::{Opened, Purpose};
 use crate::terminal;
 use crate::view::bars::{self, Period};
 use crate::view::columns::{Grid, cut};
@@ -32,6 +34,7 @@ use crate::view::timeline::{Canvas, FAINT, HEADING, wrapped};
 ///
 /// Example:
 ///
+///   $ tidewheel runs show run_5c
 ///   $ tidewheel runs show order-7 --store orders.db
 #[derive(Debug, Args)]
 #[command(verbatim_doc_comment)]
@@ -39,7 +42,7 @@ pub(crate) struct Arguments {
     /// The run, or the beginning of its id
     run: String,
     #[command(flatten)]
-    store: StoreArguments,
+    place: EitherArguments,
     /// Show all pieces of work, however many they are
     #[arg(long)]
     all: bool,
@@ -53,7 +56,11 @@ const MOST_SHOWN: usize = 40;
 
 /// Shows the run.
 pub(super) fn run(arguments: &Arguments) -> Result<Exit, Ending> {
-    let opened = Opened::open(&arguments.store, Purpose::Look)?;
+    let store = match arguments.place.side() {
+        Side::Program(store) => store,
+        Side::Repository(dir) => return of_jobs::show(&dir, &arguments.run, arguments.format),
+    };
+    let opened = Opened::open(&store, Purpose::Look)?;
     let record = opened.run(&arguments.run)?;
     let story = opened.ask(opened.control.story(&record.id))?;
     let asked = opened.wait(opened.store().commands_of(&record.id))?;

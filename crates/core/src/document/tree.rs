@@ -25,12 +25,14 @@ pub struct Problem {
     pub help: Option<String>,
     /// Where it stands in the text, if it came from a text.
     pub location: Option<Location>,
+    /// The file of the text, where several of them are read together.
+    pub file: Option<String>,
 }
 
 impl Problem {
     /// Says what is wrong at a path.
     pub fn new(path: impl Into<String>, message: impl Into<String>) -> Self {
-        Self { path: path.into(), message: message.into(), help: None, location: None }
+        Self { path: path.into(), message: message.into(), help: None, location: None, file: None }
     }
 
     /// Says what to do about it.
@@ -43,6 +45,10 @@ impl Problem {
 
 impl fmt::Display for Problem {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if let Some(file) = &self.file {
+            let separator = if self.location.is_some() { ", " } else { ": " };
+            write!(f, "{file}{separator}")?;
+        }
         if let Some(location) = &self.location {
             write!(f, "line {}, column {}: ", location.line, location.column)?;
         }
@@ -193,7 +199,7 @@ pub(crate) fn read(source: &str, format: Format) -> Result<Node<'_>, Problems> {
         Format::Toml => read_toml(source),
         Format::Json => read_json(source),
     };
-    node.map_err(|problem| Problems(vec![problem]))
+    node.map_err(|problem| Problems(vec![*problem]))
 }
 
 /// Puts places into problems that know only their span so far.
@@ -201,12 +207,12 @@ pub(crate) fn locate(source: &str, problem: Problem, span: Range<usize>) -> Prob
     Problem { location: Some(Location::of(source, span)), ..problem }
 }
 
-fn read_toml(source: &str) -> Result<Node<'_>, Problem> {
+fn read_toml(source: &str) -> Result<Node<'_>, Box<Problem>> {
     let table = DeTable::parse(source).map_err(|error| {
         let problem = Problem::new("", error.message().trim_end().replace('\n', ", "));
-        locate(source, problem, error.span().unwrap_or(0..0))
+        Box::new(locate(source, problem, error.span().unwrap_or(0..0)))
     })?;
-    let too_deep = |span| locate(source, Problem::new("", "is nested too deep"), span);
+    let too_deep = |span| Box::new(locate(source, Problem::new("", "is nested too deep"), span));
     let entries = toml_table(table.get_ref(), MAX_DEPTH).map_err(too_deep)?;
     Ok(Node { span: table.span(), data: Data::Table(entries) })
 }
@@ -242,17 +248,17 @@ fn toml_node<'a>(value: &Spanned<DeValue<'a>>, depth: usize) -> Result<Node<'a>,
     Ok(Node { span, data })
 }
 
-fn read_json(source: &str) -> Result<Node<'_>, Problem> {
+fn read_json(source: &str) -> Result<Node<'_>, Box<Problem>> {
     let raw: &RawValue = serde_json::from_str(source).map_err(|error| {
         let line_start =
             source.split_inclusive('\n').take(error.line().saturating_sub(1)).map(str::len).sum::<usize>();
         let at = (line_start + error.column().saturating_sub(1)).min(source.len());
         let message = error.to_string();
         let message = message.split(" at line ").next().unwrap_or_default().to_owned();
-        locate(source, Problem::new("", message), at..at + 1)
+        Box::new(locate(source, Problem::new("", message), at..at + 1))
     })?;
     json_node(source, raw, MAX_DEPTH)
-        .map_err(|(message, span)| locate(source, Problem::new("", message), span))
+        .map_err(|(message, span)| Box::new(locate(source, Problem::new("", message), span)))
 }
 
 fn json_node<'a>(

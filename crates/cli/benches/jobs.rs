@@ -1,0 +1,240 @@
+//! What a job costs: per node in a chain and in a fan-out, per tick and per view over a long history, beside GNU make
+//! and ninja on the same graphs in the same run. Whole commands are timed from outside, best and median of several.
+
+#![expect(clippy::unwrap_used, clippy::print_stdout, reason = "a benchmark that cannot be set up has failed")]
+
+use std::fmt::Write as _;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+
+use tidewheel_core::job::{JobId, JobStatus, Record};
+use tidewheel_core::time::{Span, Timestamp};
+use tidewheel_runner::job::{Options, Scheduler};
+
+const BINARY: &str = env!("CARGO_BIN_EXE_tidewheel");
+
+fn main() {
+    let words: Vec<String> = std::env::args().skip(1).filter(|word| !word.starts_with('-')).collect();
+    let is_wanted = |name: &str| words.is_empty() || words.iter().any(|word| name.contains(word.as_str()));
+    if is_wanted("jobs version") {
+        let empty = Place::new();
+        commands("--version, whole command", 40, || empty.run(&["--version"]));
+    }
+    if is_wanted("jobs history") {
+        history();
+    }
+    if is_wanted("jobs chain") {
+        chain();
+    }
+    if is_wanted("jobs fan-out") {
+        fan_out();
+    }
+}
+
+/// How ticks and views grow with finished jobs, and with active ones.
+fn history() {
+    for count in [100, 1_000, 10_000, 100_000] {
+        let place = Place::with_history(count);
+        place.run(&["tick"]);
+        let scheduler = place.scheduler();
+        scheduler.tick().unwrap();
+        let times: Vec<Duration> = (0..20)
+            .map(|_| {
+                let began = Instant::now();
+                scheduler.tick().unwrap();
+                began.elapsed()
+            })
+            .collect();
+        tell(&format!("no-op tick in process, {count} finished"), times);
+        commands(&format!("tick, whole command, {count} finished"), 10, || place.run(&["tick"]));
+        let view = ["jobs", "schedule", "--format", "json"];
+        commands(&format!("jobs schedule --format json, {count} finished"), 10, || place.run(&view));
+        let all = ["jobs", "schedule", "--all", "--format", "json"];
+        commands(&format!("jobs schedule --all --format json, {count} finished"), 10, || place.run(&all));
+        let list = ["jobs", "list", "--format", "json"];
+        commands(&format!("jobs list --format json, {count} finished"), 10, || place.run(&list));
+    }
+}
+
+/// A chain of 50 `true`, on an empty history and on a long one, beside make and ninja.
+fn chain() {
+    const LENGTH: usize = 50;
+    let link = |index: usize| {
+        if index == 0 { String::new() } else { format!("after = [{{ node_id = \"n{}\" }}]", index - 1) }
+    };
+    let template = nodes(LENGTH, link);
+    for count in [0, 10_000] {
+        let place = Place::with_history(count);
+        place.run(&["tick"]);
+        fs::write(place.path.join("chain.toml"), &template).unwrap();
+        let times = (0..5).map(|_| place.follow("chain.toml") / u32::try_from(LENGTH).unwrap()).collect();
+        tell(&format!("chain of {LENGTH} true, per node, {count} old records"), times);
+    }
+    let mut rules = String::from("all: n49\n");
+    for index in 0..LENGTH {
+        let before = if index == 0 { String::new() } else { format!("n{}", index - 1) };
+        writeln!(rules, "n{index}: {before}\n\t@true\n.PHONY: n{index}").unwrap();
+    }
+    let before = |index: usize| if index == 0 { String::new() } else { format!("n{}", index - 1) };
+    peers("chain of 50", LENGTH, &rules, before);
+}
+
+/// Many `true` at once, two at a time, each under a lock of its own.
+fn fan_out() {
+    for width in [100, 1_000] {
+        let template =
+            nodes(width, |index| format!("locks = [{{ key = \"k{index}\", mode = \"exclusive\" }}]"));
+        let place = Place::with_history(0);
+        fs::write(place.path.join(".tidewheel/config.toml"), "[scheduler]\ncapacity = 2\n").unwrap();
+        fs::write(place.path.join("wide.toml"), &template).unwrap();
+        let count = u32::try_from(width).unwrap();
+        let times = (0..3).map(|_| place.follow("wide.toml") / count).collect();
+        tell(&format!("fan-out of {width} true, two at once, per node"), times);
+        let mut rules = String::from("all:");
+        for index in 0..width {
+            write!(rules, " n{index}").unwrap();
+        }
+        rules.push('\n');
+        for index in 0..width {
+            writeln!(rules, "n{index}:\n\t@true\n.PHONY: n{index}").unwrap();
+        }
+        peers(&format!("fan-out of {width}"), width, &rules, |_| String::new());
+    }
+}
+
+/// Runs the same graph with make and, where it is installed, ninja.
+fn peers(name: &str, width: usize, makefile: &str, before: impl Fn(usize) -> String) {
+    let place = Place::new();
+    let count = u32::try_from(width).unwrap();
+    fs::write(place.path.join("Makefile"), makefile).unwrap();
+    let time = |program: &str| -> Option<Vec<Duration>> {
+        (0..5)
+            .map(|_| {
+                let began = Instant::now();
+                let mut command = Command::new(program);
+                command.arg("-j2").current_dir(&place.path).stdout(Stdio::null()).stderr(Stdio::null());
+                command.status().ok()?.success().then(|| began.elapsed() / count)
+            })
+            .collect()
+    };
+    match time("make") {
+        Some(times) => tell(&format!("  make -j2, {name}, per node"), times),
+        None => println!("  make is not installed"),
+    }
+    let mut ninja = String::from("rule t\n  command = true\n");
+    for index in 0..width {
+        writeln!(ninja, "build n{index}: t {}", before(index)).unwrap();
+    }
+    fs::write(place.path.join("build.ninja"), ninja).unwrap();
+    match time("ninja") {
+        Some(times) => tell(&format!("  ninja -j2, {name}, per node"), times),
+        None => println!("  ninja is not installed"),
+    }
+}
+
+/// A template of nodes that do nothing.
+fn nodes(count: usize, more: impl Fn(usize) -> String) -> String {
+    let mut text = String::from("id = \"template.bench\"\nversion = \"v1\"\n");
+    for index in 0..count {
+        let more = more(index);
+        writeln!(
+            text,
+            "[[nodes]]\nid = \"n{index}\"\nkind = \"shell\"\nuses = \"cap.env.shell.command.run\"\nargs = {{ command = [\"true\"] }}\n{more}"
+        )
+        .unwrap();
+    }
+    text
+}
+
+/// A directory with a history.
+struct Place {
+    path: PathBuf,
+    _folder: tempfile::TempDir,
+}
+
+impl Place {
+    fn new() -> Self {
+        let folder = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
+        Self { path: folder.path().to_owned(), _folder: folder }
+    }
+
+    fn with_history(count: usize) -> Self {
+        let place = Self::new();
+        let jobs = place.path.join(".tidewheel/jobs");
+        fs::create_dir_all(&jobs).unwrap();
+        for index in 0..count {
+            write_finished(&jobs, index);
+        }
+        place
+    }
+
+    fn run(&self, arguments: &[&str]) {
+        let mut command = Command::new(BINARY);
+        let ran = command.args(arguments).current_dir(&self.path).output().unwrap();
+        assert!(ran.status.success(), "{arguments:?}: {}", String::from_utf8_lossy(&ran.stderr));
+    }
+
+    fn follow(&self, template: &str) -> Duration {
+        let began = Instant::now();
+        self.run(&["run", template, "--follow", "--format", "json"]);
+        began.elapsed()
+    }
+
+    fn scheduler(&self) -> Scheduler {
+        Scheduler::open(Options {
+            root: self.path.clone(),
+            data: self.path.join(".tidewheel"),
+            binary: PathBuf::from(BINARY),
+            actor: "bench".to_owned(),
+            capacity: 2,
+            probe_interval: Options::PROBE_INTERVAL,
+            log_limit: Options::LOG_LIMIT,
+            cleans_cancelled: false,
+            now: None,
+        })
+        .unwrap()
+    }
+}
+
+/// Writes the record of a job that ended long ago.
+fn write_finished(jobs: &Path, index: usize) {
+    let id = JobId::new(&format!("old-{index:06}")).unwrap();
+    let at = |seconds: usize| {
+        let span = Span::from_secs(u64::try_from(seconds).unwrap());
+        Timestamp::parse("2026-01-01T00:00:00Z").unwrap().saturating_add(span)
+    };
+    let mut record = Record::new(id.clone(), at(index));
+    record.command = ["sh", "-c", "true"].map(str::to_owned).to_vec();
+    record.child_args = vec!["--version".to_owned()];
+    record.status = JobStatus::Succeeded;
+    record.started_at = Some(at(index));
+    record.finished_at = Some(at(index + 1));
+    record.exit_code = Some(0);
+    let directory = jobs.join(id.as_str());
+    fs::create_dir(&directory).unwrap();
+    fs::write(directory.join("job.json"), record.to_json()).unwrap();
+}
+
+fn commands(name: &str, times: usize, mut run: impl FnMut()) {
+    run();
+    let times = (0..times)
+        .map(|_| {
+            let began = Instant::now();
+            run();
+            began.elapsed()
+        })
+        .collect();
+    tell(name, times);
+}
+
+fn tell(name: &str, mut times: Vec<Duration>) {
+    times.sort_unstable();
+    let millis = |time: Duration| time.as_secs_f64() * 1e3;
+    println!(
+        "{name:<62} best {:>8.2} ms, median {:>8.2} ms",
+        millis(times[0]),
+        millis(times[times.len() / 2])
+    );
+}

@@ -1,0 +1,44 @@
+//! `tidewheel daemon`: looks at the jobs whenever a time has come, for as long as it runs.
+
+use clap::Args;
+use tidewheel_runner::job::Serve;
+
+use crate::error::Ending;
+use crate::exit::Exit;
+use crate::jobs::{DirArguments, Opened, refused};
+use crate::output;
+
+/// Look at the jobs whenever a time has come
+///
+/// Retries, delays and limits need somebody who wakes up. Without a daemon,
+/// each command that leaves such a time behind starts a small process that
+/// does it and ends by itself; a daemon stays until it is ended.
+///
+/// Example:
+///
+///   $ tidewheel daemon
+#[derive(Debug, Args)]
+#[command(verbatim_doc_comment)]
+pub(crate) struct Arguments {
+    #[command(flatten)]
+    dir: DirArguments,
+    /// End as soon as nothing is due
+    #[arg(long)]
+    until_idle: bool,
+}
+
+/// Serves.
+pub(crate) fn run(arguments: &Arguments) -> Result<Exit, Ending> {
+    let opened = Opened::open(&arguments.dir)?;
+    let serve = if arguments.until_idle { Serve::UntilIdle } else { Serve::Always };
+    let tell = |ticked: &tidewheel_runner::job::Ticked| {
+        for id in &ticked.started {
+            output::aside(&format!("started {id}"));
+        }
+        for error in &ticked.errors {
+            output::warning(error);
+        }
+    };
+    opened.scheduler()?.serve(serve, tell).map_err(|error| refused(&error))?;
+    Ok(Exit::Succeeded)
+}

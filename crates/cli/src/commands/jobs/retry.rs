@@ -1,0 +1,69 @@
+//! `tidewheel jobs retry`: rewinds a job and everything after it, and lets them run again.
+
+use clap::Args;
+use serde_json::json;
+
+use super::VERSION;
+use crate::commands::policy::Format;
+use crate::error::Ending;
+use crate::exit::Exit;
+use crate::jobs::{DirArguments, Opened, concluded, refused};
+use crate::output;
+use crate::view::block::{block, named};
+
+/// Run a job again, with everything after it
+///
+/// The job and all that depend on it are rewound and queued; what came before
+/// stays as it is. Nothing of them may be running.
+///
+/// Example:
+///
+///   $ tidewheel jobs retry run_5c/build
+#[derive(Debug, Args)]
+#[command(verbatim_doc_comment)]
+pub(crate) struct Arguments {
+    /// The job: its id, any beginning or end of it, or RUN/NODE
+    job: String,
+    #[command(flatten)]
+    dir: DirArguments,
+    /// How the result is printed
+    #[arg(long, value_enum, default_value_t)]
+    format: Format,
+}
+
+/// Rewinds the job.
+pub(super) fn run(arguments: &Arguments) -> Result<Exit, Ending> {
+    let opened = Opened::open(&arguments.dir)?;
+    let job = opened.find(&arguments.job)?;
+    let retried = opened.scheduler()?.retry(&job).map_err(|error| refused(&error))?;
+    let outcome = "Jobs retried";
+    match arguments.format {
+        Format::Json => output::json(&json!({
+            "version": VERSION,
+            "outcome": outcome,
+            "requested_job": job,
+            "retry_root": retried.root,
+            "last_successful_point": retried.last_successful_point,
+            "retry_set": retried.retry_set,
+            "reset": retried.reset,
+            "restarted": retried.ticked.started,
+            "updated": retried.ticked.updated,
+        }))?,
+        Format::Text => {
+            let mut rows = vec![
+                ("Outcome", outcome.to_owned()),
+                ("Requested", job.to_string()),
+                ("Retry root", retried.root.to_string()),
+                ("Last successful point", named(&retried.last_successful_point)),
+                ("Retry set", named(&retried.retry_set)),
+                ("Reset", named(&retried.reset)),
+                ("Restarted", named(&retried.ticked.started)),
+            ];
+            if !retried.ticked.updated.is_empty() {
+                rows.push(("Updated", named(&retried.ticked.updated)));
+            }
+            output::text(&block(&rows, ""))?;
+        }
+    }
+    concluded(&retried.ticked)
+}

@@ -1,0 +1,256 @@
+//! `tidewheel runs list|show|cancel|retry` for the runs of a repository, whose work is jobs.
+
+use std::fmt::Write as _;
+
+use serde::Serialize;
+use serde_json::json;
+use tidewheel_core::job::{JobId, Manifest, RunId};
+use tidewheel_core::time::Timestamp;
+use tidewheel_core::view::jobs::{RunCounts, RunLine, RunStatus, runs};
+use tidewheel_core::view::{absolute, between, long, moment, relative};
+use tidewheel_runner::job::Ticked;
+use tidewheel_store::jobs::JobStore as _;
+
+use super::VERSION;
+use crate::commands::policy::Format;
+use crate::error::{Code, CommandError, Ending};
+use crate::exit::Exit;
+use crate::jobs::{DirArguments, Opened, concluded, refused, run_of};
+use crate::output::{self, harmless};
+use crate::view::block::{block, named, table};
+
+/// Which runs are listed, and how.
+pub(super) struct Listed<'a> {
+    pub(super) dir: &'a DirArguments,
+    pub(super) statuses: Vec<RunStatus>,
+    pub(super) template: Option<&'a str>,
+    pub(super) prefix: Option<&'a str>,
+    pub(super) most: usize,
+    pub(super) utc: bool,
+    pub(super) format: Format,
+}
+
+/// Lists the runs.
+pub(super) fn list(wanted: &Listed<'_>) -> Result<Exit, Ending> {
+    let opened = Opened::open(wanted.dir)?;
+    let jobs = opened.jobs()?;
+    let mut shown: Vec<(RunLine<'_>, Option<Manifest>)> = Vec::new();
+    let mut has_more = false;
+    for run in runs(&jobs.briefs) {
+        let is_wanted = (wanted.statuses.is_empty() || wanted.statuses.contains(&run.status))
+            && wanted.prefix.is_none_or(|prefix| run.id.as_str().starts_with(prefix));
+        if !is_wanted {
+            continue;
+        }
+        if shown.len() == wanted.most && wanted.template.is_none() {
+            has_more = true;
+            break;
+        }
+        let manifest = manifest(&opened, run.id);
+        let template = manifest.as_ref().map(|manifest| manifest.workflow_template_id.as_str());
+        if wanted.template.is_some() && wanted.template != template {
+            continue;
+        }
+        if shown.len() == wanted.most {
+            has_more = true;
+            break;
+        }
+        shown.push((run, manifest));
+    }
+    match wanted.format {
+        Format::Json => {
+            let runs: Vec<RunForm<'_>> =
+                shown.iter().map(|(run, manifest)| RunForm::of(run, manifest.as_ref())).collect();
+            output::json(&json!({ "version": VERSION, "runs": runs, "more": has_more }))?;
+        }
+        Format::Text if shown.is_empty() => output::text("There are no such runs.\n")?,
+        Format::Text => {
+            let at = |at: Timestamp| if wanted.utc { absolute(at) } else { relative(at, opened.now) };
+            let row = |(run, manifest): &(RunLine<'_>, Option<Manifest>)| {
+                vec![
+                    run.id.to_string(),
+                    run.status.to_string(),
+                    run.counts.said(),
+                    at(run.created_at),
+                    manifest.as_ref().map(template).unwrap_or_default(),
+                ]
+            };
+            let rows: Vec<Vec<String>> = shown.iter().map(row).collect();
+            output::text(&table(&["RUN", "STATUS", "JOBS", "CREATED", "WORKFLOW"], &rows))?;
+            if has_more {
+                output::hint("There are more: --all lists all of them, and --limit as many as you like.");
+            }
+        }
+    }
+    Ok(Exit::Succeeded)
+}
+
+/// Shows one run.
+pub(super) fn show(dir: &DirArguments, text: &str, format: Format) -> Result<Exit, Ending> {
+    let opened = Opened::open(dir)?;
+    let jobs = opened.jobs()?;
+    let id = run_of(&jobs.briefs, text)?;
+    let of_run = jobs.briefs.values().filter(|job| job.run.as_ref() == Some(&id)).collect();
+    let run = RunLine::of(&id, of_run);
+    let manifest = manifest(&opened, &id);
+    match format {
+        Format::Json => {
+            let jobs: Vec<_> = run
+                .jobs
+                .iter()
+                .map(|job| {
+                    json!({
+                        "job": job.id,
+                        "node": job.node,
+                        "name": job.name,
+                        "status": job.status,
+                        "attempt": job.attempt,
+                        "exit_code": job.exit_code,
+                        "wait": job.wait(),
+                        "started_at": job.started_at.map(|at| at.to_string()),
+                        "finished_at": job.finished_at.map(|at| at.to_string()),
+                    })
+                })
+                .collect();
+            output::json(
+                &json!({ "version": VERSION, "run": RunForm::of(&run, manifest.as_ref()), "jobs": jobs }),
+            )?;
+        }
+        Format::Text => {
+            let mut rows = vec![("Run", id.to_string()), ("Status", run.status.to_string())];
+            if let Some(manifest) = &manifest {
+                rows.push(("Workflow", template(manifest)));
+                let params = manifest.params.iter();
+                let params: Vec<String> = params.map(|(name, value)| format!("{name}={value}")).collect();
+                if !params.is_empty() {
+                    rows.push(("Parameters", params.join(", ")));
+                }
+            }
+            rows.push(("Jobs", run.counts.said()));
+            rows.push(("Created", moment(run.created_at, opened.now)));
+            let (end, word) = run.finished_at.map_or((opened.now, "Age"), |end| (end, "Took"));
+            rows.push((word, long(between(run.created_at, end))));
+            let row = |job: &&tidewheel_core::job::Brief| {
+                let time =
+                    job.started_at.map(|start| long(between(start, job.finished_at.unwrap_or(opened.now))));
+                vec![
+                    job.node.as_ref().map(ToString::to_string).unwrap_or_default(),
+                    job.status.to_string(),
+                    job.attempt.to_string(),
+                    time.unwrap_or_default(),
+                    job.wait().unwrap_or_default().to_owned(),
+                ]
+            };
+            let jobs: Vec<Vec<String>> = run.jobs.iter().map(row).collect();
+            let jobs = table(&["NODE", "STATUS", "ATTEMPTS", "TIME", "WAIT"], &jobs);
+            output::text(&format!("{}\n{jobs}", block(&rows, "")))?;
+        }
+    }
+    Ok(Exit::Succeeded)
+}
+
+/// Cancels everything of a run that is not over.
+pub(super) fn cancel(dir: &DirArguments, text: &str, format: Format) -> Result<Exit, Ending> {
+    let opened = Opened::open(dir)?;
+    let jobs = opened.jobs()?;
+    let run = run_of(&jobs.briefs, text)?;
+    let is_active = jobs.briefs.values().any(|job| job.run.as_ref() == Some(&run) && job.is_open());
+    if !is_active {
+        return Err(CommandError::new(Code::JobRefused, format!("run {run} is not active")).into());
+    }
+    let done = opened.scheduler()?.cancel_run(&run, None).map_err(|error| refused(&error))?;
+    let mut ticked = Ticked::default();
+    let mut cancelled: Vec<JobId> = Vec::new();
+    for done in done {
+        cancelled.push(done.record.id);
+        ticked.errors.extend(done.ticked.errors);
+    }
+    match format {
+        Format::Json => output::json(
+            &json!({ "version": VERSION, "outcome": "Run cancelled", "run_id": run, "cancelled": cancelled }),
+        )?,
+        Format::Text => {
+            let rows = [
+                ("Outcome", "Run cancelled".to_owned()),
+                ("Run", run.to_string()),
+                ("Cancelled", named(&cancelled)),
+            ];
+            output::text(&block(&rows, ""))?;
+        }
+    }
+    concluded(&ticked)
+}
+
+/// Runs everything of a run again that did not succeed, and what comes after it.
+pub(super) fn retry(dir: &DirArguments, text: &str, format: Format) -> Result<Exit, Ending> {
+    let opened = Opened::open(dir)?;
+    let jobs = opened.jobs()?;
+    let run = run_of(&jobs.briefs, text)?;
+    let (reset, ticked) = opened.scheduler()?.retry_run(&run).map_err(|error| refused(&error))?;
+    if reset.is_empty() {
+        let message = format!("run {run} has no job that failed, was cancelled or is blocked");
+        return Err(CommandError::new(Code::JobRefused, message).into());
+    }
+    match format {
+        Format::Json => output::json(&json!({
+            "version": VERSION,
+            "outcome": "Run retried",
+            "run_id": run,
+            "reset": reset,
+            "restarted": ticked.started,
+            "updated": ticked.updated,
+        }))?,
+        Format::Text => {
+            let rows = [
+                ("Outcome", "Run retried".to_owned()),
+                ("Run", run.to_string()),
+                ("Reset", named(&reset)),
+                ("Restarted", named(&ticked.started)),
+            ];
+            output::text(&block(&rows, ""))?;
+        }
+    }
+    concluded(&ticked)
+}
+
+/// Returns what is kept of a run; what cannot be read is told, and shown without.
+fn manifest(opened: &Opened, run: &RunId) -> Option<Manifest> {
+    opened.store().manifest(run).unwrap_or_else(|error| {
+        output::warning(&format!("unable to load the manifest of run {run}: {error}"));
+        None
+    })
+}
+
+fn template(manifest: &Manifest) -> String {
+    let mut name = harmless(&manifest.workflow_template_id).into_owned();
+    let _ = write!(name, "@{}", manifest.workflow_template_version);
+    name
+}
+
+/// A run for programs.
+#[derive(Serialize)]
+struct RunForm<'a> {
+    id: &'a str,
+    workflow_template_selector: Option<&'a str>,
+    workflow_template_id: Option<&'a str>,
+    workflow_template_version: Option<&'a str>,
+    status: RunStatus,
+    jobs: RunCounts,
+    created_at: String,
+    finished_at: Option<String>,
+}
+
+impl<'a> RunForm<'a> {
+    fn of(run: &'a RunLine<'_>, manifest: Option<&'a Manifest>) -> Self {
+        Self {
+            id: run.id.as_str(),
+            workflow_template_selector: manifest.map(|kept| kept.workflow_template_selector.as_str()),
+            workflow_template_id: manifest.map(|kept| kept.workflow_template_id.as_str()),
+            workflow_template_version: manifest.map(|kept| kept.workflow_template_version.as_str()),
+            status: run.status,
+            jobs: run.counts,
+            created_at: run.created_at.to_string(),
+            finished_at: run.finished_at.map(|at| at.to_string()),
+        }
+    }
+}

@@ -1,0 +1,202 @@
+//! Waiting for jobs, and telling what becomes of them: one line for each change.
+
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use tidewheel_core::job::{Brief, JobId, JobStatus, RunResult, RunState};
+use tidewheel_runner::job::wait::Watch;
+
+use super::opened::Opened;
+use crate::error::Ending;
+use crate::exit::Exit;
+use crate::interrupt::Interrupt;
+use crate::output::{self, harmless};
+
+/// Waits for jobs.
+pub(crate) struct Follow<'a> {
+    pub(crate) opened: &'a Opened,
+    /// The jobs.
+    pub(crate) jobs: Vec<JobId>,
+    /// Who is told what becomes of them.
+    pub(crate) tells: Tells,
+    /// When to give up.
+    pub(crate) until: Option<Instant>,
+    /// How to come back to the jobs, for whoever leaves them.
+    pub(crate) comes_back: String,
+}
+
+/// Who is told what becomes of the jobs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Tells {
+    /// Those who read the output.
+    Output,
+    /// Those who read along.
+    Aside,
+    /// Nobody.
+    Nobody,
+}
+
+/// How the jobs are in the end.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Followed {
+    jobs: BTreeMap<JobId, Brief>,
+    /// Whether somebody left, or the time was over, before all of them were.
+    pub(crate) ending: Left,
+}
+
+/// Why it ended.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum Left {
+    /// All jobs are over.
+    #[default]
+    Over,
+    /// The time was.
+    TimedOut,
+    /// Somebody had enough.
+    Interrupted,
+}
+
+/// How long to wait at most until somebody looks whether he was interrupted.
+const LOOK_AGAIN: Duration = Duration::from_millis(100);
+
+/// How many times as long as a look took nobody looks again: who watches a thousand jobs shall not keep them from the
+/// processor.
+const REST: u32 = 9;
+
+impl Follow<'_> {
+    /// Waits until all jobs are over.
+    pub(crate) fn run(self) -> Result<Followed, Ending> {
+        let interrupt = Interrupt::listen();
+        // Whatever changes a record writes to the index beside the records, too.
+        let watch = Watch::directory(&self.opened.place.data.join("jobs"));
+        let mut said: BTreeMap<JobId, String> = BTreeMap::new();
+        let mut followed = Followed::default();
+        let mut looked = Instant::now();
+        loop {
+            let began = Instant::now();
+            if self.look(&mut followed, &mut said)? {
+                return Ok(followed);
+            }
+            let rested = Instant::now() + began.elapsed().saturating_mul(REST).min(LOOK_AGAIN * 3);
+            if interrupt.is_heard() {
+                output::hint(&format!("The jobs go on without you: {}.", self.comes_back));
+                followed.ending = Left::Interrupted;
+                return Ok(followed);
+            }
+            let now = Instant::now();
+            if self.until.is_some_and(|until| now >= until) {
+                followed.ending = Left::TimedOut;
+                return Ok(followed);
+            }
+            let probe = Duration::from_millis(self.opened.settings.config.probe_interval.as_millis());
+            if looked.elapsed() >= probe {
+                // A supervisor that was killed tells nobody; a pass finds out.
+                self.opened.tick()?;
+                looked = now;
+            }
+            let soon = now + LOOK_AGAIN;
+            watch.wait(Some(self.until.map_or(soon, |until| until.min(soon))));
+            thread::sleep(rested.saturating_duration_since(Instant::now()));
+        }
+    }
+
+    /// Looks at the jobs that are not over, and tells whether all are.
+    fn look(&self, followed: &mut Followed, said: &mut BTreeMap<JobId, String>) -> Result<bool, Ending> {
+        let is_open = |followed: &Followed, id: &JobId| followed.jobs.get(id).is_none_or(Brief::is_open);
+        let open: Vec<&JobId> = self.jobs.iter().filter(|id| is_open(followed, id)).collect();
+        self.see(&open, followed, said)?;
+        if self.jobs.iter().any(|id| is_open(followed, id)) {
+            return Ok(false);
+        }
+        // A loop may have rewound a job that was over.
+        self.see(&self.jobs.iter().collect::<Vec<_>>(), followed, said)?;
+        Ok(!self.jobs.iter().any(|id| is_open(followed, id)))
+    }
+
+    fn see(
+        &self,
+        jobs: &[&JobId],
+        followed: &mut Followed,
+        said: &mut BTreeMap<JobId, String>,
+    ) -> Result<(), Ending> {
+        for id in jobs {
+            let brief = Brief::from(&self.opened.read(id)?);
+            let line = line(&brief);
+            if said.get(*id) != Some(&line) {
+                self.tell(&line)?;
+                said.insert((*id).clone(), line);
+            }
+            followed.jobs.insert((*id).clone(), brief);
+        }
+        Ok(())
+    }
+
+    fn tell(&self, line: &str) -> Result<(), Ending> {
+        match self.tells {
+            Tells::Output => output::text(&format!("{}\n", harmless(line))),
+            Tells::Aside => {
+                output::aside(line);
+                Ok(())
+            }
+            Tells::Nobody => Ok(()),
+        }
+    }
+}
+
+impl Followed {
+    /// Returns the jobs.
+    pub(crate) fn jobs(&self) -> impl Iterator<Item = &Brief> {
+        self.jobs.values()
+    }
+
+    /// Returns what came of them.
+    pub(crate) fn result(&self) -> RunResult {
+        RunResult::of(self.jobs.values())
+    }
+
+    /// Returns how the command ends.
+    pub(crate) fn exit(&self) -> Exit {
+        match self.result().state() {
+            RunState::Succeeded => Exit::Succeeded,
+            RunState::Blocked => Exit::Blocked,
+            RunState::Failed | RunState::Active => Exit::Failed,
+        }
+    }
+}
+
+/// Says how a job is, and what it waits for.
+fn line(job: &Brief) -> String {
+    let name = job.node.as_ref().map_or(job.id.as_str(), |node| node.as_str());
+    let mut line = format!("{name}: {}", job.status);
+    match job.status {
+        JobStatus::Running if job.attempt > 1 => {
+            let _ = write!(line, " (attempt {})", job.attempt);
+        }
+        JobStatus::Failed | JobStatus::Cancelled => {
+            if let Some(code) = job.exit_code {
+                let _ = write!(line, " (exit {code})");
+            }
+        }
+        JobStatus::Queued
+        | JobStatus::WaitingOnDeps
+        | JobStatus::WaitingOnLocks
+        | JobStatus::BlockedByDependency
+        | JobStatus::BlockedByApproval => {
+            if let Some(wait) = job.wait() {
+                let _ = write!(line, ": {wait}");
+            }
+        }
+        JobStatus::WaitingOnApproval => {
+            let wait = job.wait().unwrap_or("awaiting human approval");
+            let id = &job.id;
+            let _ = write!(
+                line,
+                ": {wait}; `tidewheel jobs approve {id}` lets it go on, `tidewheel jobs reject {id}` ends it"
+            );
+        }
+        JobStatus::Running | JobStatus::Succeeded | JobStatus::Skipped => {}
+    }
+    line
+}

@@ -1,0 +1,197 @@
+//! The jobs of a place, opened to look at them or to change them, with errors that say what to do.
+
+use std::cell::OnceCell;
+use std::collections::BTreeMap;
+
+use tidewheel_core::job::{Answer, Artifact, Brief, JobId, Question, Record, RunId};
+use tidewheel_core::time::Timestamp;
+use tidewheel_core::view::jobs::{FindError, find, find_run};
+use tidewheel_runner::job::{Options, Scheduler, SchedulerError, Ticked};
+use tidewheel_runner::probe::Prober;
+use tidewheel_store::jobs::{Files, JobStore as _, JobStoreError, Jobs};
+
+use super::actor::actor;
+use super::place::{DirArguments, Place};
+use super::settings::Settings;
+use crate::error::{Code, CommandError, Ending, cause};
+use crate::exit::Exit;
+use crate::output;
+use crate::store::{held_now, now, with_causes};
+
+/// The jobs of a place. Looking at them writes nothing; whoever changes them asks for the scheduler.
+pub(crate) struct Opened {
+    pub(crate) place: Place,
+    pub(crate) settings: Settings,
+    pub(crate) now: Timestamp,
+    store: Files,
+    scheduler: OnceCell<Scheduler>,
+}
+
+impl Opened {
+    /// Opens the jobs of a place.
+    pub(crate) fn open(arguments: &DirArguments) -> Result<Self, CommandError> {
+        let place = Place::find(arguments)?;
+        let settings = Settings::read(&place)?;
+        Self::at(place, settings)
+    }
+
+    /// Opens the jobs of a place whose configuration was read.
+    pub(crate) fn at(place: Place, settings: Settings) -> Result<Self, CommandError> {
+        let store = Files::open_existing(&place.data).map_err(|error| unfit(&error))?;
+        Ok(Self { place, settings, now: now(), store, scheduler: OnceCell::new() })
+    }
+
+    /// Returns the store.
+    pub(crate) const fn store(&self) -> &Files {
+        &self.store
+    }
+
+    /// Returns the scheduler. The data directory is made if it is not there.
+    pub(crate) fn scheduler(&self) -> Result<&Scheduler, CommandError> {
+        if let Some(scheduler) = self.scheduler.get() {
+            return Ok(scheduler);
+        }
+        let scheduler = Scheduler::open(self.options()?).map_err(|error| refused(&error))?;
+        Ok(self.scheduler.get_or_init(|| scheduler))
+    }
+
+    /// Does one pass over all jobs. Where there are none, none is needed.
+    pub(crate) fn tick(&self) -> Result<Ticked, CommandError> {
+        if !self.place.data.join("jobs").is_dir() {
+            return Ok(Ticked::default());
+        }
+        self.scheduler()?.tick().map_err(|error| refused(&error))
+    }
+
+    /// Returns who acts.
+    pub(crate) fn actor(&self) -> String {
+        actor(|name| std::env::var(name).ok())
+    }
+
+    /// Returns all jobs, and warns of those that cannot be read.
+    pub(crate) fn jobs(&self) -> Result<Jobs, CommandError> {
+        let jobs = self.store().jobs().map_err(|error| unfit(&error))?;
+        for (id, error) in &jobs.unreadable {
+            output::warning(&format!("unable to load background job {id}: {error}"));
+        }
+        Ok(jobs)
+    }
+
+    /// Returns the id of the job that a text means.
+    pub(crate) fn find(&self, text: &str) -> Result<JobId, CommandError> {
+        // What is an id as a whole is found without looking at all the others.
+        if let Ok(id) = JobId::new(text)
+            && self.store().record(&id).map_err(|error| unreadable(text, &error))?.is_some()
+        {
+            return Ok(id);
+        }
+        let jobs = self.store().jobs().map_err(|error| unfit(&error))?;
+        find(&jobs.briefs, text).map(|job| job.id.clone()).map_err(|error| unfound(&error))
+    }
+
+    /// Returns the record of the job that a text means.
+    pub(crate) fn record(&self, text: &str) -> Result<Record, CommandError> {
+        let id = self.find(text)?;
+        self.read(&id)
+    }
+
+    /// Returns the record of a job.
+    pub(crate) fn read(&self, id: &JobId) -> Result<Record, CommandError> {
+        let record = self.store().record(id).map_err(|error| unreadable(id.as_str(), &error))?;
+        record.ok_or_else(|| unfound(&FindError::NoJob { text: id.to_string() }))
+    }
+
+    /// Tells whether an artifact that no job makes is there.
+    pub(crate) fn is_present(&self, artifact: &Artifact) -> bool {
+        let question = match artifact {
+            Artifact::Custom { type_id, key } => {
+                Question::Marker { type_id: type_id.clone(), key: key.clone(), of: None }
+            }
+            Artifact::PlanBranch { .. }
+            | Artifact::PlanDoc { .. }
+            | Artifact::PlanCommits { .. }
+            | Artifact::TargetBranch { .. }
+            | Artifact::MergeSentinel { .. }
+            | Artifact::CommandPatch { .. } => Question::Artifact(artifact.clone()),
+        };
+        let prober = Prober::new(&self.place.root, &self.place.data, &self.store);
+        prober.answer(&question) == Answer::Yes
+    }
+
+    /// Returns a command as people write it, for hints.
+    pub(crate) fn command(words: &str) -> String {
+        format!("`tidewheel {words}`")
+    }
+
+    fn options(&self) -> Result<Options, CommandError> {
+        let binary = std::env::current_exe().map_err(|error| {
+            let message = format!("cannot find the own binary: {}", cause(&error));
+            CommandError::new(Code::JobsUnavailable, message)
+        })?;
+        Ok(Options {
+            root: self.place.root.clone(),
+            data: self.place.data.clone(),
+            binary,
+            actor: self.actor(),
+            capacity: self.settings.capacity(),
+            probe_interval: self.settings.config.probe_interval,
+            log_limit: self.settings.config.log_size,
+            cleans_cancelled: self.settings.config.cleanup_worktree,
+            now: held_now(),
+        })
+    }
+}
+
+/// Returns the id of the run that a text means.
+pub(crate) fn run_of(briefs: &BTreeMap<JobId, Brief>, text: &str) -> Result<RunId, CommandError> {
+    find_run(briefs, text).cloned().map_err(|error| unfound(&error))
+}
+
+/// Returns the error of a text that means no job or no run.
+fn unfound(error: &FindError) -> CommandError {
+    match error {
+        FindError::NoJob { .. } => CommandError::new(Code::JobMissing, error.to_string())
+            .hint(format!("{} lists the jobs.", Opened::command("jobs list --all"))),
+        FindError::NoRun { .. } => CommandError::new(Code::RunMissing, error.to_string())
+            .hint(format!("{} lists the runs.", Opened::command("runs list"))),
+        FindError::Ambiguous { .. } => CommandError::new(Code::JobAmbiguous, error.to_string())
+            .hint("Write more of the id, or RUN/NODE."),
+    }
+}
+
+fn unreadable(id: &str, error: &JobStoreError) -> CommandError {
+    let message = format!("unable to load background job {id}: {}", with_causes(error));
+    CommandError::new(Code::JobDamaged, message)
+}
+
+/// Returns the error of a store that cannot do its part.
+pub(crate) fn unfit(error: &JobStoreError) -> CommandError {
+    CommandError::new(Code::JobsUnavailable, with_causes(error))
+}
+
+/// Returns the error of a scheduler that did not do what it was asked.
+pub(crate) fn refused(error: &SchedulerError) -> CommandError {
+    match error {
+        SchedulerError::NoJob(id) => unfound(&FindError::NoJob { text: id.to_string() }),
+        SchedulerError::Store(error) => unfit(error),
+        SchedulerError::Approve(_)
+        | SchedulerError::Artifact(_)
+        | SchedulerError::Cancel(_)
+        | SchedulerError::Rewind(_)
+        | SchedulerError::NotHandedOver(_)
+        | SchedulerError::AlreadyServed
+        | SchedulerError::Enqueue(_) => CommandError::new(Code::JobRefused, with_causes(error)),
+        SchedulerError::StillRunning(_) | SchedulerError::Processes { .. } => {
+            CommandError::new(Code::JobsTrouble, with_causes(error))
+        }
+    }
+}
+
+/// Tells what a pass could not do, and returns how the command ends then.
+pub(crate) fn concluded(ticked: &Ticked) -> Result<Exit, Ending> {
+    let Some((last, others)) = ticked.errors.split_last() else { return Ok(Exit::Succeeded) };
+    for error in others {
+        output::error(&CommandError::new(Code::JobsTrouble, error.clone()));
+    }
+    Err(CommandError::new(Code::JobsTrouble, last.clone()).into())
+}

@@ -1,0 +1,102 @@
+//! What is configured in `config.toml`, as far as the commands need it.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::io;
+
+use clap::ValueEnum;
+use tidewheel_core::job::{Config, Display, DisplayFormat, KnownFields};
+use tidewheel_core::view::jobs::{Field, LIST_FIELDS, SHOW_FIELDS};
+
+use super::place::Place;
+use crate::error::{Code, CommandError};
+use crate::input::cannot_read;
+use crate::output;
+use crate::view::problems;
+
+/// How a list is printed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum ListFormat {
+    /// For people: a block for each job
+    Block,
+    /// For people: a line for each job
+    Table,
+    /// For programs: one object with a `version`
+    Json,
+}
+
+/// Which fields are shown, and how.
+#[derive(Clone, Debug)]
+pub(crate) struct Shown {
+    pub(crate) fields: Vec<Field>,
+    pub(crate) format: ListFormat,
+}
+
+/// What is configured.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Settings {
+    pub(crate) config: Config,
+}
+
+impl Settings {
+    /// Reads the configuration of a place; without a file it is the default.
+    pub(crate) fn read(place: &Place) -> Result<Self, CommandError> {
+        let path = place.data.join("config.toml");
+        let name = ".tidewheel/config.toml".to_owned();
+        let text = match fs::read_to_string(&path) {
+            Ok(text) => text,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Self::default()),
+            // The data directory itself may be a file.
+            Err(error) if error.kind() == io::ErrorKind::NotADirectory => return Ok(Self::default()),
+            Err(error) => return Err(cannot_read(&name, &error)),
+        };
+        let labels: Vec<String> = Field::ALL.iter().map(|field| field.label()).collect();
+        let names = Field::ALL.iter().map(|field| field.name());
+        let known: Vec<&str> = names.chain(labels.iter().map(String::as_str)).collect();
+        let config = Config::parse(&text, KnownFields { list: &known, show: &known });
+        let config = config.map_err(|found| {
+            let sources = BTreeMap::from([(name.clone(), text.clone())]);
+            problems::draw_all(&found, &name, &sources);
+            let count = problems::counted(found.all().len());
+            CommandError::new(Code::ConfigInvalid, format!("`{name}` has {count}."))
+        })?;
+        Ok(Self { config })
+    }
+
+    /// Reads the configuration for a job that was started when it was in order: what is wrong by now is passed over.
+    pub(crate) fn read_for_job(place: &Place) -> Self {
+        Self::read(place).unwrap_or_else(|error| {
+            output::error(&error);
+            Self::default()
+        })
+    }
+
+    /// Returns how jobs are listed.
+    pub(crate) fn list(&self) -> Shown {
+        Shown::of(&self.config.list, LIST_FIELDS)
+    }
+
+    /// Returns how one job is shown.
+    pub(crate) fn show(&self) -> Shown {
+        Shown::of(&self.config.show, SHOW_FIELDS)
+    }
+
+    /// Returns how many jobs run at once.
+    pub(crate) fn capacity(&self) -> u32 {
+        let cores = || std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
+        self.config.capacity.unwrap_or_else(|| u32::try_from(cores()).unwrap_or(u32::MAX))
+    }
+}
+
+impl Shown {
+    fn of(display: &Display, usual: &[Field]) -> Self {
+        let fields = display.fields.as_ref();
+        let fields = fields.map(|names| names.iter().filter_map(|name| Field::parse(name)).collect());
+        let format = match display.format {
+            None | Some(DisplayFormat::Block) => ListFormat::Block,
+            Some(DisplayFormat::Table) => ListFormat::Table,
+            Some(DisplayFormat::Json) => ListFormat::Json,
+        };
+        Self { fields: fields.unwrap_or_else(|| usual.to_vec()), format }
+    }
+}

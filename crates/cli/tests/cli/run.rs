@@ -1,0 +1,264 @@
+//! `tidewheel run`: flows become jobs.
+
+use std::fs;
+
+use insta::assert_snapshot;
+use serde_json::{Value, json};
+
+use crate::yard::{FLOW, Yard};
+
+fn shell(id: &str, script: &str, rest: &str) -> String {
+    format!(
+        "[[nodes]]\nid = \"{id}\"\nkind = \"shell\"\nuses = \"cap.env.shell.command.run\"\nargs = {{ script = \"{script}\" }}\n{rest}\n"
+    )
+}
+
+fn flow(nodes: &[String]) -> String {
+    format!("id = \"t\"\nversion = \"v1\"\n{}", nodes.concat())
+}
+
+#[test]
+fn l_117_a_run_is_enqueued_with_one_job_for_each_node() {
+    let yard = Yard::with_flows(&[]);
+    let told = yard.json(&["run", "two.toml"]);
+    let run = told["run_id"].as_str().expect("it has an id");
+    assert!(run.len() == 36 && run.starts_with("run_"), "{run}");
+    assert_eq!(told["outcome"], "workflow_run_enqueued");
+    assert_eq!(told["root_job_ids"], json!([format!("wf-{run}-one")]));
+    assert_eq!(told["workflow_template_selector"], "two.toml");
+    assert_eq!(told["workflow_template_id"], "template.two");
+    assert_eq!(told["workflow_template_version"], "v1");
+    for next in ["schedule", "show", "tail"] {
+        assert!(
+            told["next"][next].as_str().is_some_and(|next| next.starts_with("tidewheel jobs ")),
+            "{next}"
+        );
+    }
+    assert!(yard.path(&format!("runs/{run}.json")).is_file());
+    assert_eq!(yard.record(&format!("wf-{run}-two"))["schedule"]["after"][0]["policy"], "success");
+    assert_eq!(yard.jobs(&["wait", "-q"]).code, Some(0));
+}
+
+#[test]
+fn what_was_enqueued_is_told_in_rows() {
+    let yard = Yard::with_flows(&[]);
+    let ran = yard.run(&["run", "two.toml"]).succeeded();
+    assert_snapshot!(Yard::plain(&ran.out), @"
+    Outcome: Workflow run enqueued
+    Run: run_0
+    Template: template.two@v1
+    Selector: two.toml
+    Root jobs: wf-run_0-one
+    Next: tidewheel jobs schedule --job wf-run_0-one
+    Next: tidewheel jobs show wf-run_0-one
+    Next: tidewheel jobs tail wf-run_0-one --follow
+    ");
+    yard.jobs(&["wait", "-q"]);
+}
+
+#[test]
+fn a_followed_run_tells_each_change_on_a_line() {
+    let yard = Yard::with_flows(&[]);
+    let ran = yard.run(&["run", "two.toml", "bye", "--where=now", "--follow"]);
+    let lines = Yard::plain(&ran.out);
+    // A line may be missed between two looks, but never the first and the last.
+    assert!(lines.contains("one: succeeded\n") && lines.contains("two: succeeded\n"), "{lines}");
+    let (_, rows) = lines.split_once("Outcome").expect("the result comes last");
+    assert_snapshot!(rows, @"
+    : Workflow run succeeded
+    Run: run_0
+    Template: template.two@v1
+    Selector: two.toml
+    Exit: 0
+    Succeeded: wf-run_0-one, wf-run_0-two
+    ");
+    assert_eq!(ran.code, Some(0));
+    let tail = yard.jobs(&["tail", "one", "--stream", "stdout"]).succeeded();
+    assert_eq!(tail.out, "bye now\n");
+}
+
+#[test]
+fn l_132_the_exit_code_of_a_followed_run_says_how_it_ended() {
+    let fails = flow(&[shell("a", "exit 9", ""), shell("b", "true", "after = [{ node_id = \"a\" }]")]);
+    let needs = "needs = [{ custom = { type_id = \"x\", key = \"nowhere\" } }]";
+    let contract = "[[artifact_contracts]]\nid = \"x\"\nversion = \"v1\"\n".to_owned();
+    let blocked = flow(&[contract, shell("a", "true", needs)]);
+    let yard = Yard::with_flows(&[("fails.toml", &fails), ("blocked.toml", &blocked)]);
+    let end = |file: &str| {
+        let ran = yard.run(&["run", file, "--follow", "--format", "json"]);
+        let told: Value = serde_json::from_str(&ran.out).expect("it is JSON");
+        assert_eq!(told["outcome"], "workflow_run_terminal");
+        assert_eq!(told["exit_code"].as_i64(), ran.code.map(i64::from));
+        let counts = ["succeeded", "failed", "blocked", "cancelled", "skipped"]
+            .map(|list| told[list].as_array().map_or(0, Vec::len));
+        (ran.code.unwrap_or(-1), told["terminal_state"].as_str().unwrap_or_default().to_owned(), counts)
+    };
+    assert_eq!(end("two.toml"), (0, "succeeded".to_owned(), [2, 0, 0, 0, 0]));
+    assert_eq!(end("fails.toml"), (1, "failed".to_owned(), [0, 1, 1, 0, 0]));
+    assert_eq!(end("blocked.toml"), (10, "blocked".to_owned(), [0, 0, 1, 0, 0]));
+}
+
+#[test]
+fn a_followed_run_says_how_to_approve_it_and_goes_on() {
+    let yard = Yard::with_flows(&[]);
+    let mut command = yard.home.command(&["run", "two.toml", "--require-approval", "--follow"]);
+    command.env("PATH", "/usr/bin:/bin");
+    let mut child = command.spawn().expect("it starts");
+    let mut lines = std::io::BufReader::new(child.stdout.take().expect("it has an output"));
+    let mut line = String::new();
+    while !line.contains("waiting_on_approval") {
+        line.clear();
+        assert_ne!(std::io::BufRead::read_line(&mut lines, &mut line).expect("it can be read"), 0);
+    }
+    let approve = line.split('`').nth(1).expect("it says how").to_owned();
+    assert!(approve.starts_with("tidewheel jobs approve wf-run_"), "{approve}");
+    let words: Vec<&str> = approve.split(' ').skip(1).collect();
+    assert_eq!(yard.run(&words).code, Some(0));
+    let mut rest = String::new();
+    std::io::Read::read_to_string(&mut lines, &mut rest).expect("it can be read");
+    assert!(child.wait().expect("it ends").success(), "{rest}");
+}
+
+#[test]
+fn l_134_repeated_runs_come_one_after_the_other() {
+    let yard = Yard::with_flows(&[]);
+    let told = yard.json(&["run", "two.toml", "--repeat", "3"]);
+    assert_eq!(told["outcome"], "workflow_runs_enqueued");
+    let runs = told["runs"].as_array().expect("there are runs");
+    assert_eq!(runs.len(), 3);
+    for pair in runs.windows(2) {
+        let root = pair[1]["root_job_ids"][0].as_str().expect("it has a root");
+        let sink = format!("wf-{}-two", pair[0]["run_id"].as_str().expect("it has an id"));
+        assert_eq!(yard.record(root)["schedule"]["after"][0]["job_id"], sink.as_str());
+    }
+    assert_eq!(yard.jobs(&["wait", "-q"]).code, Some(0));
+}
+
+#[test]
+fn l_134_following_repeated_runs_stops_at_the_first_that_does_not_succeed() {
+    let yard = Yard::with_flows(&[("fails.toml", &flow(&[shell("a", "exit 3", "")]))]);
+    let ran = yard.run(&["run", "fails.toml", "--repeat", "3", "--follow", "--format", "json"]);
+    let told: Value = serde_json::from_str(&ran.out).expect("it is JSON");
+    assert_eq!((ran.code, told["runs"].as_array().map(Vec::len)), (Some(1), Some(1)));
+    assert_eq!((&told["outcome"], &told["repeat"]), (&json!("workflow_runs_terminal"), &json!(3)));
+}
+
+#[test]
+fn l_135_a_check_writes_nothing() {
+    let yard = crate::home::Home::new();
+    yard.file("two.toml", FLOW);
+    assert_snapshot!(yard.run(&["run", "two.toml", "--check"]).succeeded(), @"
+    Outcome: Workflow validation passed
+    Selector: two.toml
+    Template: template.two@v1
+    Nodes: 2
+    ");
+    assert_eq!(fs::read_dir(yard.path()).expect("the home is there").count(), 1);
+    for flag in
+        [&["--follow"][..], &["--repeat", "2"], &["--after", "x"], &["--require-approval"], &["--pin", "x"]]
+    {
+        assert_eq!(yard.run(&[&["run", "two.toml", "--check"], flag].concat()).code, Some(2), "{flag:?}");
+    }
+}
+
+#[test]
+fn b_23_what_a_run_is_after_is_checked() {
+    let yard = Yard::with_flows(&[]);
+    yard.job("before", "succeeded", 0, json!({}));
+    yard.home.file(".tidewheel/jobs/bad/job.json", "not-json");
+    let error = |after: &str| {
+        let ran = yard.run(&["run", "two.toml", "--after", after]);
+        assert_eq!(ran.code, Some(1), "{ran}");
+        ran.err.lines().next().unwrap_or_default().to_owned()
+    };
+    assert_eq!(error("ghost"), "error[TW0018]: unknown --after job id: ghost");
+    assert_eq!(error(""), "error[TW0018]: unknown --after job id: <empty>");
+    assert!(error("bad").starts_with("error[TW0018]: cannot read job record for --after bad: "));
+    assert_eq!(yard.json(&["jobs", "list", "--all"])["jobs"].as_array().map(Vec::len), Some(1));
+    let told = yard.json(&["run", "two.toml", "--after", "before", "--after", "bef"]);
+    let root = told["root_job_ids"][0].as_str().expect("it has a root");
+    assert_eq!(yard.record(root)["schedule"]["after"].as_array().map(Vec::len), Some(1));
+    yard.jobs(&["wait", "-q"]);
+}
+
+#[test]
+fn a_flow_is_a_file_an_alias_an_id_or_a_name() {
+    let yard = Yard::with_flows(&[
+        (".tidewheel/workflows/ship.toml", FLOW),
+        (".tidewheel/workflows/broken.toml", "id = 1"),
+        (".tidewheel/config.toml", "[commands]\nrelease = \"file:.tidewheel/workflows/ship.toml\"\n"),
+        ("sub/deep/x", ""),
+    ]);
+    for flow in
+        ["two.toml", "./two.toml", "file:two.toml", "release", "template.two", "template.two@v1", "ship"]
+    {
+        let ran = yard.run(&["run", flow, "--check"]);
+        assert_eq!((ran.code, ran.err.as_str()), (Some(0), ""), "{flow}: {ran}");
+    }
+    let mut below = yard.home.command(&["run", "../../two.toml", "--check"]);
+    below.current_dir(yard.home.path().join("sub/deep"));
+    assert_eq!(crate::home::Ran::of(below, b"").code, Some(0));
+}
+
+#[test]
+fn nothing_outside_of_the_repository_is_read() {
+    let outside = crate::home::Home::new();
+    outside.file("secret.toml", FLOW);
+    let yard = Yard::with_flows(&[]);
+    let secret = outside.path().join("secret.toml").display().to_string();
+    std::os::unix::fs::symlink(&secret, yard.home.path().join("link.toml")).expect("links can be made");
+    let import = format!("id = \"t\"\nversion = \"v1\"\n[[imports]]\nname = \"x\"\npath = \"{secret}\"\n");
+    yard.home.file("import.toml", import);
+    for flow in [secret.as_str(), "link.toml", "import.toml", "../../etc/passwd", "/dev/zero", "."] {
+        let ran = yard.run(&["run", flow, "--check"]);
+        assert_eq!((ran.code, ran.out.as_str()), (Some(1), ""), "{flow}: {ran}");
+    }
+}
+
+#[test]
+fn what_a_template_does_not_take_is_refused() {
+    let yard = Yard::with_flows(&[]);
+    for words in [
+        &["a", "b"][..],
+        &["--nowhere", "x"],
+        &["--where"],
+        &["--set", "x=1"],
+        &["--set", "word"],
+        &["a", "--set", "word=b"],
+    ] {
+        let ran = yard.run(&[&["run", "two.toml", "--check"], words].concat());
+        assert_eq!(ran.code, Some(2), "{words:?}: {ran}");
+        assert!(ran.err.starts_with("error[TW0027]: "), "{ran}");
+    }
+}
+
+#[test]
+fn every_problem_of_a_template_is_shown_at_its_place() {
+    let yard = Yard::with_flows(&[(
+        "bad.toml",
+        &flow(&[shell("a", "true", "after = [{ node_id = \"zzz\" }]\non.failed = [\"yyy\"]\nspeed = 1")]),
+    )]);
+    assert_snapshot!(yard.run(&["run", "bad.toml", "--check"]), @r#"
+        --- stderr
+        error: template t@v1 node `a` references unknown after node `zzz`
+         --> bad.toml:8:22
+          |
+        8 | after = [{ node_id = "zzz" }]
+          |                      ^^^^^
+
+        error: template t@v1 node `a` references unknown on.failed target `yyy`
+         --> bad.toml:9:14
+          |
+        9 | on.failed = ["yyy"]
+          |              ^^^^^
+
+        error: nodes[a].speed: is not a known field
+          --> bad.toml:10:1
+           |
+        10 | speed = 1
+           | ^^^^^
+
+        config error[TW0026]: `bad.toml` has 3 problems.
+        --- exit code 1
+        "#);
+}

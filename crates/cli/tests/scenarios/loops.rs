@@ -1,0 +1,168 @@
+//! Ways back: every end that has a loop takes it, whoever brought it about, and nothing is counted twice on the way.
+
+use serde_json::{Value, json};
+
+use crate::by_hand::{Desk, job};
+use crate::runs::flow;
+
+/// Returns a template in which `b`, after `a`, waits for a person and goes back when it does not get its way.
+fn gate(edge: &str) -> String {
+    let a = flow(&[("a", "echo a >>log", "")]);
+    let b = "[[nodes]]\nid = \"b\"\nkind = \"gate\"\nuses = \"control.gate.approval\"\nafter = [\"a\"]\n";
+    format!("{a}{b}{edge}\n")
+}
+
+#[test]
+fn a_job_that_a_gate_blocks_goes_back() {
+    let desk = Desk::new();
+    let makes = "echo a >>log; test $(wc -l <log) -lt 3 || \
+                 { mkdir -p .tidewheel/tmp/merge-conflicts; echo {} >.tidewheel/tmp/merge-conflicts/s.json; }";
+    let back = "after = [\"a\"]\nneeds = [{ merge_sentinel = { slug = \"s\" } }]\non.blocked = [\"a\"]\n\
+                retry = { mode = \"on_failure\", budget = 2 }";
+    desk.flow("f", &flow(&[("a", makes, ""), ("b", "echo b >>log", back)]));
+    let ran = desk.run(&["run", "f", "--follow"]);
+    assert_eq!((ran.code, desk.lines("log")), (Some(0), ["a", "a", "a", "b"].map(String::from).to_vec()));
+}
+
+#[test]
+fn a_job_that_a_gate_blocks_goes_back_only_as_often_as_it_may() {
+    let desk = Desk::new();
+    let back = "after = [\"a\"]\nneeds = [{ merge_sentinel = { slug = \"s\" } }]\non.blocked = [\"a\"]\n\
+                retry = { mode = \"on_failure\", budget = 2 }";
+    desk.flow("f", &flow(&[("a", "echo a >>log", ""), ("b", "echo b >>log", back)]));
+    let ran = desk.run(&["run", "f", "--follow"]);
+    assert_eq!((ran.code, desk.lines("log")), (Some(10), vec!["a".to_owned(); 3]), "{ran:?}");
+}
+
+#[test]
+fn a_job_that_is_blocked_by_what_is_before_it_goes_back() {
+    let desk = Desk::new();
+    let text = flow(&[
+        ("a", "echo a >>log", ""),
+        ("b", "test $(wc -l <log) -ge 2", "after = [\"a\"]"),
+        ("c", "echo c >>log", "after = [\"b\"]\non.blocked = [\"a\"]"),
+    ]);
+    desk.flow("f", &text);
+    let ran = desk.run(&["run", "f", "--follow"]);
+    assert_eq!((ran.code, desk.lines("log")), (Some(0), ["a", "a", "c"].map(String::from).to_vec()));
+}
+
+#[test]
+fn a_job_that_a_person_rejects_goes_back_and_asks_again() {
+    let desk = Desk::new();
+    desk.flow("f", &gate("on.blocked = [\"a\"]"));
+    let run = desk.enqueue(&["f"]);
+    let [a, b] = ["a", "b"].map(|node| format!("wf-{run}-{node}"));
+    desk.wait(&a);
+    assert_eq!(desk.status(&b), "waiting_on_approval");
+    let ran = desk.run(&["jobs", "reject", &b, "--reason", "not yet"]);
+    assert_eq!(ran.code, Some(0), "{ran:?}");
+    desk.wait(&a);
+    assert_eq!(desk.lines("log"), ["a", "a"]);
+    let record = desk.record(&b);
+    assert_eq!(record["status"], "waiting_on_approval", "{record}");
+    assert_eq!(record["schedule"]["approval"]["state"], "pending");
+    // A loop that nobody bounded is taken once.
+    assert_eq!(desk.run(&["jobs", "reject", &b]).code, Some(0));
+    assert_eq!((desk.status(&b).as_str(), desk.lines("log").len()), ("blocked_by_approval", 2));
+}
+
+#[test]
+fn a_job_that_is_cancelled_while_it_waits_goes_back() {
+    let desk = Desk::new();
+    desk.flow("f", &gate("on.cancelled = [\"a\"]"));
+    let run = desk.enqueue(&["f"]);
+    let [a, b] = ["a", "b"].map(|node| format!("wf-{run}-{node}"));
+    desk.wait(&a);
+    let ran = desk.run(&["jobs", "cancel", &b]);
+    assert_eq!(ran.code, Some(0), "{ran:?}");
+    desk.wait(&a);
+    assert_eq!((desk.status(&b).as_str(), desk.lines("log").len()), ("waiting_on_approval", 2));
+    assert!(!desk.in_jobs(&b).join("outcome.json").exists(), "it is not over");
+    assert_eq!(desk.run(&["jobs", "cancel", &b]).code, Some(0));
+    assert_eq!((desk.status(&b).as_str(), desk.lines("log").len()), ("cancelled", 2));
+}
+
+#[test]
+fn a_job_that_waited_too_long_in_the_queue_goes_back() {
+    let desk = Desk::new();
+    desk.put(job("holder").status("running").locks(&["k:exclusive"]));
+    let back = "after = [\"a\"]\nlocks = [{ key = \"k\", mode = \"exclusive\" }]\non.failed = [\"a\"]";
+    let text = flow(&[("a", "echo a >>log", ""), ("b", "true", back)])
+        + "[[policies]]\nmatch = { name = \"b\" }\nqueue_timeout = \"100ms\"\n";
+    desk.flow("f", &text);
+    let ran = desk.run(&["run", "f", "--follow", "--format", "json"]);
+    let b = format!("wf-{}-b", ran.json()["run_id"].as_str().unwrap_or_default());
+    assert_eq!((ran.code, desk.lines("log").len()), (Some(1), 2), "{ran:?}");
+    assert_eq!((desk.status(&b).as_str(), desk.standing(&b).2.as_str()), ("failed", "queue timeout"));
+}
+
+#[test]
+fn a_running_job_that_is_cancelled_goes_back_and_that_is_no_error() {
+    let desk = Desk::new();
+    desk.pipe("never");
+    let text = flow(&[
+        ("a", "echo a >>log", ""),
+        ("c", "echo c >>log; touch begun; : <never", "after = [\"a\"]\non.cancelled = [\"a\"]"),
+    ]);
+    desk.flow("f", &text);
+    let run = desk.enqueue(&["f"]);
+    let [a, c] = ["a", "c"].map(|node| format!("wf-{run}-{node}"));
+    desk.has_begun(&c, "begun");
+    std::fs::remove_file(desk.path("begun")).unwrap();
+    let ran = desk.run(&["jobs", "cancel", &c]);
+    assert_eq!(ran.code, Some(0), "{ran:?}");
+    desk.wait(&a);
+    desk.has_begun(&c, "begun");
+    assert_eq!(desk.lines("log"), ["a", "c", "a", "c"]);
+    let ran = desk.run(&["jobs", "cancel", &c]);
+    assert_eq!((ran.code, desk.status(&c).as_str()), (Some(0), "cancelled"), "{ran:?}");
+}
+
+#[test]
+fn what_would_have_started_beside_a_way_back_is_counted_once() {
+    let desk = Desk::new();
+    desk.file(".tidewheel/config.toml", "[scheduler]\ncapacity = 1\n");
+    let text = flow(&[
+        ("a", "true", ""),
+        ("check", "test -e done || { touch done; exit 1; }", "after = [\"a\"]\non.failed = [\"a\"]"),
+        ("r1", "true", ""),
+        ("r2", "true", "after = [\"r1\"]"),
+    ]) + "[[policies]]\nmatch = { pattern = \"^r\" }\n\
+         rate_limit = { count = 2, window = \"1h\", name = \"mail\" }\n";
+    desk.flow("f", &text);
+    let run = desk.enqueue(&["f"]);
+    for node in ["check", "r1"] {
+        let id = format!("wf-{run}-{node}");
+        desk.wait(&id);
+        assert_eq!(desk.status(&id), "succeeded");
+    }
+    let r2 = format!("wf-{run}-r2");
+    assert_ne!(desk.standing(&r2).1, "schedule", "{:?}", desk.standing(&r2));
+    desk.wait(&r2);
+    assert_eq!(desk.status(&r2), "succeeded");
+}
+
+#[test]
+fn every_target_of_a_way_back_is_done_again() {
+    let desk = Desk::new();
+    let text = flow(&[
+        ("a", "echo a >>log", ""),
+        ("b", "echo b >>log", ""),
+        (
+            "c",
+            "test -e done || { touch done; exit 1; }",
+            "after = [\"a\", \"b\"]\non.failed = [\"a\", \"b\"]",
+        ),
+    ]);
+    desk.flow("f", &text);
+    let ran = desk.run(&["run", "f", "--follow", "--format", "json"]);
+    let mut log = desk.lines("log");
+    log.sort_unstable();
+    assert_eq!((ran.code, log), (Some(0), ["a", "a", "b", "b"].map(String::from).to_vec()), "{ran:?}");
+    let run = ran.json()["run_id"].as_str().unwrap_or_default().to_owned();
+    let attempts = ["a", "b", "c"].map(|node| -> Value {
+        desk.record(&format!("wf-{run}-{node}"))["metadata"]["workflow_node_attempt"].clone()
+    });
+    assert_eq!(attempts, [json!(2), json!(2), json!(2)]);
+}

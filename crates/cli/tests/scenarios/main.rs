@@ -1,0 +1,39 @@
+//! Jobs as people and their scripts meet them: the real binary, real processes, records as files.
+
+mod by_hand;
+mod signals;
+mod world;
+
+mod after;
+mod approval;
+mod artifacts;
+mod cancel;
+mod concurrency;
+mod ends;
+mod fields;
+mod gc;
+mod keys;
+mod lifecycle;
+mod locks;
+mod logs;
+mod loops;
+mod operations;
+mod outcomes;
+mod pinned_head;
+mod preconditions;
+mod races;
+mod retry;
+mod runs;
+mod views;
+mod wakes;
+
+#[test]
+fn no_forgotten_test_files() {
+    let here = include_str!("main.rs");
+    let directory = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/scenarios");
+    for entry in std::fs::read_dir(directory).unwrap() {
+        let name = entry.unwrap().file_name().into_string().unwrap();
+        let Some(name) = name.strip_suffix(".rs").filter(|name| *name != "main") else { continue };
+        assert!(here.contains(&format!("\nmod {name};\n")), "{name}.rs is not listed in main.rs");
+    }
+}

@@ -1,0 +1,8 @@
+//! Documents that people write: trees that know where each part stands, and the reader of their tables.
+
+mod reader;
+mod tree;
+
+pub(crate) use reader::{Report, Table, nearest, words};
+pub(crate) use tree::{Data, Entry, Format, Node, read};
+pub use tree::{Location, Problem, Problems};

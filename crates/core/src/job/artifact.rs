@@ -1,0 +1,150 @@
+//! What jobs make and need, beside each other's success.
+
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+
+use super::id::{Branch, JobId, Slug};
+
+/// Something that is there or not: made by a job, or by hand.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case", deny_unknown_fields)]
+pub enum Artifact {
+    /// The branch of a plan exists.
+    PlanBranch {
+        /// The plan.
+        slug: String,
+        /// Its branch; empty for `draft/<slug>`.
+        #[serde(default)]
+        branch: String,
+    },
+    /// The document of a plan is on its branch.
+    PlanDoc {
+        /// The plan.
+        slug: String,
+        /// Its branch; empty for `draft/<slug>`.
+        #[serde(default)]
+        branch: String,
+    },
+    /// The branch of a plan exists, and with it its commits.
+    PlanCommits {
+        /// The plan.
+        slug: String,
+        /// Its branch; empty for `draft/<slug>`.
+        #[serde(default)]
+        branch: String,
+    },
+    /// A branch to merge into exists.
+    TargetBranch {
+        /// The branch.
+        name: String,
+    },
+    /// A merge of this plan stopped at a conflict.
+    MergeSentinel {
+        /// The plan.
+        slug: String,
+    },
+    /// A job left a patch.
+    CommandPatch {
+        /// The job.
+        job_id: String,
+    },
+    /// What a template declares.
+    Custom {
+        /// The contract.
+        type_id: String,
+        /// Which of its kind.
+        key: String,
+    },
+}
+
+/// Why an artifact cannot be.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("artifact {label}: {reason}")]
+pub struct ArtifactError {
+    /// The artifact.
+    pub label: String,
+    /// What is wrong with it.
+    pub reason: String,
+}
+
+impl Artifact {
+    /// Checks every name in it, before any of them touches a path.
+    ///
+    /// # Errors
+    /// A name is none.
+    pub fn check(&self) -> Result<(), ArtifactError> {
+        let fail = |reason: String| ArtifactError { label: self.to_string(), reason };
+        let slug = |slug: &str| Slug::new(slug).map(drop).map_err(|error| fail(error.to_string()));
+        match self {
+            Self::PlanBranch { slug: name, branch }
+            | Self::PlanDoc { slug: name, branch }
+            | Self::PlanCommits { slug: name, branch } => {
+                slug(name)?;
+                if branch.is_empty() {
+                    return Ok(());
+                }
+                Branch::new(branch).map(drop).map_err(|error| fail(error.to_string()))
+            }
+            Self::TargetBranch { name } => {
+                Branch::new(name).map(drop).map_err(|error| fail(error.to_string()))
+            }
+            Self::MergeSentinel { slug: name } => slug(name),
+            Self::CommandPatch { job_id } => {
+                JobId::new(job_id).map(drop).map_err(|error| fail(error.to_string()))
+            }
+            Self::Custom { type_id, key } => {
+                // Both become file names in hexadecimal digits, so that only their length matters.
+                const MAX: usize = 120;
+                let bad = [("type_id", type_id), ("key", key)].into_iter().find_map(|(what, text)| {
+                    if text.is_empty() {
+                        Some(format!("{what} is empty"))
+                    } else if text.len() > MAX {
+                        Some(format!("{what} is longer than {MAX} bytes"))
+                    } else if text.chars().any(char::is_control) {
+                        Some(format!("{what} has control characters"))
+                    } else {
+                        None
+                    }
+                });
+                bad.map_or(Ok(()), |reason| Err(fail(reason)))
+            }
+        }
+    }
+
+    /// Returns the branch of a plan: the one that is given, or `draft/<slug>`.
+    #[must_use]
+    pub fn plan_branch(slug: &str, branch: &str) -> String {
+        if branch.is_empty() { format!("draft/{slug}") } else { branch.to_owned() }
+    }
+
+    /// Returns the plan that it is of.
+    #[must_use]
+    pub fn slug(&self) -> Option<&str> {
+        match self {
+            Self::PlanBranch { slug, .. }
+            | Self::PlanDoc { slug, .. }
+            | Self::PlanCommits { slug, .. }
+            | Self::MergeSentinel { slug } => Some(slug),
+            Self::TargetBranch { .. } | Self::CommandPatch { .. } | Self::Custom { .. } => None,
+        }
+    }
+}
+
+/// Writes the label that wait reasons and views use.
+impl fmt::Display for Artifact {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let plan = |f: &mut fmt::Formatter<'_>, kind: &str, slug: &str, branch: &str| {
+            write!(f, "{kind}:{slug} ({})", Self::plan_branch(slug, branch))
+        };
+        match self {
+            Self::PlanBranch { slug, branch } => plan(f, "plan_branch", slug, branch),
+            Self::PlanDoc { slug, branch } => plan(f, "plan_doc", slug, branch),
+            Self::PlanCommits { slug, branch } => plan(f, "plan_commits", slug, branch),
+            Self::TargetBranch { name } => write!(f, "target_branch:{name}"),
+            Self::MergeSentinel { slug } => write!(f, "merge_sentinel:{slug}"),
+            Self::CommandPatch { job_id } => write!(f, "command_patch:{job_id}"),
+            Self::Custom { type_id, key } => write!(f, "custom:{type_id}:{key}"),
+        }
+    }
+}

@@ -1,0 +1,310 @@
+//! What is configured for all jobs of a repository: `config.toml`. Unknown keys are refused, and every problem is
+//! reported at once with its place. The file itself is read by others.
+
+use std::borrow::Cow;
+use std::collections::BTreeMap;
+
+use crate::document::{self, Data, Entry, Format, Node, Problem, Problems, Report, Table};
+use crate::policy::{self, Limit, Policy, Rules, word_enum};
+use crate::time::Span;
+
+/// As long as a log of a job grows before it is turned over.
+pub const DEFAULT_LOG_SIZE: u64 = 64 * 1024 * 1024;
+/// So often is looked at what nobody tells of.
+pub const DEFAULT_PROBE_INTERVAL: Span = Span::from_secs(5);
+/// So long are jobs kept that have ended.
+pub const DEFAULT_GC_DAYS: u32 = 7;
+
+/// What is configured for all jobs of a repository.
+///
+/// ```
+/// use tidewheel_core::job::{Config, KnownFields};
+///
+/// let config = Config::parse("[scheduler]\ncapacity = 4", KnownFields::default())?;
+/// assert_eq!(config.capacity, Some(4));
+/// assert_eq!(config.gc_days, 7);
+/// # Ok::<(), tidewheel_core::Problems>(())
+/// ```
+#[derive(Clone, Debug)]
+pub struct Config {
+    /// Aliases of templates, and the files that they stand for.
+    pub commands: BTreeMap<String, String>,
+    /// How agents are called, by name.
+    pub agents: BTreeMap<String, Agent>,
+    /// Where secrets come from, by name.
+    pub secrets: BTreeMap<String, String>,
+    /// How many jobs run at once; as many as there are cores where nobody says.
+    pub capacity: Option<u32>,
+    /// How often is looked at what nobody tells of.
+    pub probe_interval: Span,
+    /// Whether a job that is cancelled loses its worktree.
+    pub cleanup_worktree: bool,
+    /// How many days a job is kept after its end.
+    pub gc_days: u32,
+    /// How many bytes a log grows to before it is turned over.
+    pub log_size: u64,
+    /// How jobs are listed.
+    pub list: Display,
+    /// How one job is shown.
+    pub show: Display,
+    /// The policies of all templates; those of a template itself come before them.
+    pub rules: Rules,
+}
+
+impl Default for Config {
+    fn default() -> Self {
+        Self {
+            commands: BTreeMap::new(),
+            agents: BTreeMap::new(),
+            secrets: BTreeMap::new(),
+            capacity: None,
+            probe_interval: DEFAULT_PROBE_INTERVAL,
+            cleanup_worktree: false,
+            gc_days: DEFAULT_GC_DAYS,
+            log_size: DEFAULT_LOG_SIZE,
+            list: Display::default(),
+            show: Display::default(),
+            rules: Rules::default(),
+        }
+    }
+}
+
+/// How an agent is called.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Agent {
+    /// The program.
+    pub command: String,
+    /// Its arguments.
+    pub args: Vec<String>,
+    /// What is in its environment beside the rest.
+    pub env: BTreeMap<String, String>,
+    /// How long it may take.
+    pub timeout: Option<Span>,
+    /// Where it runs.
+    pub dir: Option<String>,
+}
+
+/// How something is shown.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Display {
+    /// The fields, in order; the usual ones where nobody says.
+    pub fields: Option<Vec<String>>,
+    /// The form.
+    pub format: Option<DisplayFormat>,
+}
+
+word_enum! {
+    /// The forms in which jobs are shown.
+    pub enum DisplayFormat {
+        /// A line for each field.
+        Block = "block",
+        /// A line for each job.
+        Table = "table",
+        /// For programs.
+        Json = "json",
+    }
+}
+
+/// The fields that views know; with none of them, any name is taken.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct KnownFields<'a> {
+    /// Those of a list.
+    pub list: &'a [&'a str],
+    /// Those of one job.
+    pub show: &'a [&'a str],
+}
+
+impl Config {
+    /// Reads a configuration.
+    ///
+    /// # Errors
+    /// Everything that is wrong with it, each with its place.
+    pub fn parse(source: &str, known: KnownFields<'_>) -> Result<Self, Problems> {
+        let mut report = Report::new(source);
+        let node = document::read(source, Format::Toml)?;
+        let read = report.table("", node).map(|top| read(top, known, &mut report));
+        let (config, rules) = report.finish(read)?;
+        Ok(Self { rules: Rules::new(rules)?, ..config })
+    }
+}
+
+type Written = Vec<(policy::Matcher, Policy)>;
+
+fn read(mut top: Table<'_>, known: KnownFields<'_>, report: &mut Report<'_>) -> (Config, Written) {
+    let mut config = Config {
+        commands: texts(&mut top, "commands", report, |text| {
+            let is_file = text.strip_prefix("file:").is_some_and(|path| !path.trim().is_empty());
+            if is_file { Ok(()) } else { Err(format!("must be \"file:PATH\", got `{text}`")) }
+        }),
+        secrets: texts(&mut top, "secrets", report, |_| Ok(())),
+        agents: agents(&mut top, report),
+        ..Config::default()
+    };
+    if let Some(mut scheduler) = top.table("scheduler", report) {
+        config.capacity = at_least_one(&mut scheduler, "capacity", report);
+        if let Some(interval) = scheduler.span("probe_interval", report) {
+            if interval.is_zero() {
+                scheduler.fail("probe_interval", "must be longer than 0s".to_owned(), report);
+            }
+            config.probe_interval = interval;
+        }
+        scheduler.finish(report, &["capacity", "probe_interval"]);
+    }
+    if let Some(mut jobs) = top.table("jobs", report) {
+        if let Some(mut cancel) = jobs.table("cancel", report) {
+            config.cleanup_worktree = cancel.boolean("cleanup_worktree", report).unwrap_or(false);
+            cancel.finish(report, &["cleanup_worktree"]);
+        }
+        if let Some(mut gc) = jobs.table("gc", report) {
+            config.gc_days = gc.uint("days", report).unwrap_or(DEFAULT_GC_DAYS);
+            gc.finish(report, &["days"]);
+        }
+        if let Some(mut logs) = jobs.table("logs", report) {
+            config.log_size = size(&mut logs, "max_size", report).unwrap_or(DEFAULT_LOG_SIZE);
+            logs.finish(report, &["max_size"]);
+        }
+        jobs.finish(report, &["cancel", "gc", "logs"]);
+    }
+    if let Some(mut display) = top.table("display", report) {
+        if let Some(mut lists) = display.table("lists", report) {
+            config.list = shown(&mut lists, "jobs", known.list, report);
+            config.show = shown(&mut lists, "jobs_show", known.show, report);
+            lists.finish(report, &["jobs", "jobs_show"]);
+        }
+        display.finish(report, &["lists"]);
+    }
+    let rules = rules(&mut top, report);
+    let fields = ["commands", "agents", "secrets", "scheduler", "jobs", "display", "policies"];
+    top.finish(report, &fields);
+    (config, rules)
+}
+
+fn rules(top: &mut Table<'_>, report: &mut Report<'_>) -> Written {
+    let mut rules = Vec::new();
+    match top.take("policies") {
+        Some(Entry { value: Node { data: Data::List(items), .. }, .. }) => {
+            for (index, item) in items.into_iter().enumerate() {
+                let path = format!("policies[{index}]");
+                rules.extend(policy::rule(&path, item, report, Policy::problems_for_jobs));
+            }
+        }
+        Some(entry) => {
+            let message = format!("must be a list of tables, found {}", entry.value.kind());
+            top.fail("policies", message, report);
+        }
+        None => {}
+    }
+    rules
+}
+
+/// Reads a table of texts.
+fn texts(
+    top: &mut Table<'_>,
+    name: &str,
+    report: &mut Report<'_>,
+    check: impl Fn(&str) -> Result<(), String>,
+) -> BTreeMap<String, String> {
+    let mut found = BTreeMap::new();
+    let Some(table) = top.table(name, report) else { return found };
+    for entry in &table.entries {
+        let problem = match &entry.value.data {
+            _ if entry.key.trim().is_empty() => Some("must have a name".to_owned()),
+            Data::String(text) => check(text).err(),
+            _ => Some(format!("must be a string, found {}", entry.value.kind())),
+        };
+        match (problem, &entry.value.data) {
+            (Some(message), _) => {
+                report.at(entry.value.span.clone(), Problem::new(table.path_to(&entry.key), message));
+            }
+            (None, Data::String(text)) => {
+                found.insert(entry.key.to_string(), text.clone().into_owned());
+            }
+            (None, _) => {}
+        }
+    }
+    found
+}
+
+fn agents(top: &mut Table<'_>, report: &mut Report<'_>) -> BTreeMap<String, Agent> {
+    let mut agents = BTreeMap::new();
+    let Some(table) = top.table("agents", report) else { return agents };
+    for Entry { key, value, .. } in table.entries {
+        let Some(mut agent) = report.table(&format!("agents.{key}"), value) else { continue };
+        let command = agent.required("command", report, Table::string).map(Cow::into_owned);
+        if command.as_deref().is_some_and(|command| command.trim().is_empty()) {
+            agent.fail("command", "must not be empty".to_owned(), report);
+        }
+        let args = agent.list("args", report, |node| match &node.data {
+            Data::String(text) => Ok(text.clone().into_owned()),
+            _ => Err(format!("must be a list of texts, found {}", node.kind())),
+        });
+        let env = texts(&mut agent, "env", report, |_| Ok(()));
+        let timeout = agent.limit("timeout", report).and_then(Limit::span);
+        let dir = agent.string("dir", report).map(Cow::into_owned);
+        agent.finish(report, &["command", "args", "env", "timeout", "dir"]);
+        let agent =
+            Agent { command: command.unwrap_or_default(), args: args.unwrap_or_default(), env, timeout, dir };
+        agents.insert(key.into_owned(), agent);
+    }
+    agents
+}
+
+fn at_least_one(table: &mut Table<'_>, name: &str, report: &mut Report<'_>) -> Option<u32> {
+    let number = table.uint(name, report);
+    if number == Some(0) {
+        table.fail(name, "must be at least 1: with 0 nothing would ever run".to_owned(), report);
+    }
+    number
+}
+
+/// Reads a size: a number of bytes, or a text such as `64MiB`.
+fn size(table: &mut Table<'_>, name: &str, report: &mut Report<'_>) -> Option<u64> {
+    let entry = table.take(name)?;
+    let size = match &entry.value.data {
+        Data::Integer(bytes) => u64::try_from(*bytes).ok(),
+        Data::String(text) => bytes(text),
+        _ => None,
+    };
+    if size.is_none_or(|size| size == 0) {
+        table.fail(name, "must be a size such as \"64MiB\"".to_owned(), report);
+    }
+    size
+}
+
+fn bytes(text: &str) -> Option<u64> {
+    const UNITS: [(&str, u64); 8] = [
+        ("", 1),
+        ("B", 1),
+        ("KB", 1_000),
+        ("MB", 1_000_000),
+        ("GB", 1_000_000_000),
+        ("KiB", 1 << 10),
+        ("MiB", 1 << 20),
+        ("GiB", 1 << 30),
+    ];
+    let text = text.trim();
+    let digits = text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len());
+    let (number, unit) = text.split_at(digits);
+    let (_, factor) = UNITS.into_iter().find(|(name, _)| name.eq_ignore_ascii_case(unit.trim()))?;
+    number.parse::<u64>().ok()?.checked_mul(factor)
+}
+
+fn shown(lists: &mut Table<'_>, name: &str, known: &[&str], report: &mut Report<'_>) -> Display {
+    let Some(mut table) = lists.table(name, report) else { return Display::default() };
+    let fields = table.list("fields", report, |node| match &node.data {
+        Data::String(field) if known.is_empty() || known.contains(&field.as_ref()) => {
+            Ok(field.clone().into_owned())
+        }
+        Data::String(field) => Err(match document::nearest(field, known) {
+            Some(near) => format!("has no field `{field}`; did you mean `{near}`?"),
+            None => format!("has no field `{field}`; known are {}", known.join(", ")),
+        }),
+        _ => Err(format!("must be a list of fields, found {}", node.kind())),
+    });
+    if fields.as_ref().is_some_and(Vec::is_empty) {
+        table.fail("fields", "must not be empty".to_owned(), report);
+    }
+    let format = table.word("format", report, DisplayFormat::ALL, DisplayFormat::name);
+    table.finish(report, &["fields", "format"]);
+    Display { fields, format }
+}

@@ -1,0 +1,62 @@
+//! Jobs: processes of a template, each a node of a graph with gates before it. Records, rules and decisions, no disk.
+//!
+//! A [`Record`] is what is kept of a job, a [`Brief`] the part of it that scheduling and lists need, a [`Manifest`]
+//! what is kept of a run. Whatever comes from outside has a type that was checked: [`JobId`], [`RunId`], [`NodeId`],
+//! [`Slug`], [`Branch`].
+
+mod after;
+mod approve;
+mod artifact;
+mod brief;
+mod cancel;
+mod collect;
+mod config;
+mod event;
+mod finish;
+mod gate;
+mod id;
+mod manifest;
+mod metadata;
+mod outcome;
+mod question;
+mod record;
+mod reset;
+mod result;
+mod rewind;
+mod schedule;
+mod settle;
+mod shared;
+mod start;
+mod status;
+pub mod template;
+mod time_text;
+
+pub use after::{AfterError, check_after, last_jobs_of};
+pub use approve::{ApproveError, By, approve, reject};
+pub use artifact::{Artifact, ArtifactError};
+pub use brief::Brief;
+pub use cancel::{CancelError, cancel, note_cleanup};
+pub use collect::{Attic, Collected, collect, marks_of};
+pub use config::{
+    Agent, Config, DEFAULT_GC_DAYS, DEFAULT_LOG_SIZE, DEFAULT_PROBE_INTERVAL, Display, DisplayFormat,
+    KnownFields,
+};
+pub use event::{JobEvent, JobEventKind};
+pub use finish::{Ended, Finished, GoBack, Liveness, finish, loop_back};
+pub use id::{Branch, IdError, JobId, NodeId, RunId, Slug};
+pub use manifest::{Loop, MANIFEST_VERSION, Manifest, ManifestError, ManifestNode, Retry};
+pub use metadata::Metadata;
+pub use outcome::{JobOutcome, NodeOutcome};
+pub use question::{Answer, Facts, Question};
+pub use record::{RECORD_VERSION, Record, RecordError};
+pub use reset::{Cause, Cleanup, Reset, reset};
+pub use result::{RunResult, RunState};
+pub use rewind::{Rewind, RewindError, rewind, sentinels};
+pub use schedule::{
+    After, AfterPolicy, Approval, ApprovalState, Limits, Lock, LockMode, MissingProducer, Needed, PinnedHead,
+    Precondition, Schedule, WaitKind, WaitReason,
+};
+pub use settle::{Settled, World, settle};
+pub use shared::Shared;
+pub use start::{start, withdraw};
+pub use status::{JobStatus, Transition};

@@ -1,0 +1,110 @@
+//! The labels that a node may use, all in one table: what cannot be run yet is known by name and refused by name.
+
+use crate::policy::{Kind, word_enum};
+
+word_enum! {
+    /// Who executes a node.
+    pub enum Class {
+        /// The scheduler itself.
+        Builtin = "environment_builtin",
+        /// A shell.
+        Shell = "environment_shell",
+        /// An agent.
+        Agent = "agent",
+        /// Nobody: it only steers.
+        Control = "control",
+    }
+}
+
+/// One label that a node may use.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Label {
+    /// The whole label.
+    pub uses: &'static str,
+    /// Who executes it.
+    pub class: Class,
+    /// The operation or the control policy, without what stands before it in the label.
+    pub operation: &'static str,
+    /// Whether this release can run it.
+    pub is_available: bool,
+    /// The arguments that it reads.
+    pub args: &'static [&'static str],
+    /// The gates that act on it, beside an approval, which acts on all.
+    pub gates: &'static [&'static str],
+}
+
+impl Label {
+    /// Finds a label.
+    #[must_use]
+    pub fn find(uses: &str) -> Option<&'static Self> {
+        LABELS.iter().find(|label| label.uses == uses)
+    }
+
+    /// Returns the kind that a node with this label has to be of.
+    #[must_use]
+    pub const fn kind(&self) -> Kind {
+        match self.class {
+            Class::Builtin => Kind::Builtin,
+            Class::Shell => Kind::Shell,
+            Class::Agent => Kind::Agent,
+            Class::Control => Kind::Gate,
+        }
+    }
+
+    /// Tells whether it only steers.
+    #[must_use]
+    pub fn is_control(&self) -> bool {
+        self.class == Class::Control
+    }
+}
+
+const fn shell(uses: &'static str, operation: &'static str) -> Label {
+    Label { uses, class: Class::Shell, operation, is_available: false, args: &[], gates: &[] }
+}
+
+const fn builtin(uses: &'static str, operation: &'static str) -> Label {
+    Label { uses, class: Class::Builtin, operation, is_available: false, args: &[], gates: &[] }
+}
+
+const fn control(uses: &'static str, operation: &'static str) -> Label {
+    Label { uses, class: Class::Control, operation, is_available: true, args: &[], gates: &[] }
+}
+
+/// Every label there is.
+pub const LABELS: &[Label] = &[
+    Label {
+        is_available: true,
+        args: &["command", "script"],
+        ..shell("cap.env.shell.command.run", "command.run")
+    },
+    Label {
+        is_available: true,
+        args: &["command", "script"],
+        gates: &["script", "cicd"],
+        ..shell("cap.env.shell.cicd.run", "cicd.run")
+    },
+    shell("cap.env.shell.prompt.resolve", "prompt.resolve"),
+    builtin("cap.env.builtin.prompt.resolve", "prompt.resolve"),
+    builtin("cap.env.builtin.worktree.prepare", "worktree.prepare"),
+    builtin("cap.env.builtin.worktree.cleanup", "worktree.cleanup"),
+    builtin("cap.env.builtin.plan.persist", "plan.persist"),
+    builtin("cap.env.builtin.git.stage_commit", "git.stage_commit"),
+    builtin("cap.env.builtin.git.integrate_plan_branch", "git.integrate_plan_branch"),
+    builtin("cap.env.builtin.git.save_worktree_patch", "git.save_worktree_patch"),
+    builtin("cap.env.builtin.patch.pipeline_prepare", "patch.pipeline_prepare"),
+    builtin("cap.env.builtin.patch.execute_pipeline", "patch.execute_pipeline"),
+    builtin("cap.env.builtin.patch.pipeline_finalize", "patch.pipeline_finalize"),
+    builtin("cap.env.builtin.build.materialize_step", "build.materialize_step"),
+    builtin("cap.env.builtin.merge.sentinel.write", "merge.sentinel.write"),
+    builtin("cap.env.builtin.merge.sentinel.clear", "merge.sentinel.clear"),
+    Label { class: Class::Agent, ..builtin("cap.agent.invoke", "agent.invoke") },
+    control("control.terminal", "terminal"),
+    Label { args: &["required"], ..control("control.gate.approval", "gate.approval") },
+    Label { gates: &["script"], ..control("control.gate.stop_condition", "gate.stop_condition") },
+    Label { is_available: false, ..control("control.gate.conflict_resolution", "gate.conflict_resolution") },
+    Label {
+        args: &["auto_resolve", "auto_resolve_command", "auto_resolve_script"],
+        gates: &["script", "cicd"],
+        ..control("control.gate.cicd", "gate.cicd")
+    },
+];

@@ -1,0 +1,248 @@
+//! Which policy each node of a template gets: the first rule that fits, of the template itself, then of the imports that
+//! lead to the node, then of the configuration.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use super::expand::Issues;
+use super::flat::Flat;
+use super::graph::{Edge, Graph};
+use super::node::{Draft, Place};
+use super::scope::{self, MOST_EXPANDED};
+use crate::document::{self, Problem};
+use crate::job::{AfterPolicy, NodeOutcome};
+use crate::policy::{Compensation, Fallback, IdempotencyKey, Matcher, NodeInfo, Policy, Resolved, Rules};
+
+/// The policy of a node.
+#[derive(Debug)]
+pub(super) struct Chosen {
+    pub(super) policy: Policy,
+    pub(super) resolved: Arc<Resolved>,
+    pub(super) rule: Option<String>,
+    pub(super) key: Option<(String, usize)>,
+}
+
+/// Chooses the policy of each node, and lets those that undo something follow what they undo.
+pub(super) fn of_nodes(
+    flat: &Flat,
+    config: &Rules,
+    graph: Option<&mut Graph>,
+    issues: &mut Issues<'_>,
+) -> Vec<Chosen> {
+    config_problems(config, issues);
+    let own: Vec<Rules> = (0..flat.instances.len()).map(|part| rules_of(flat, part, issues)).collect();
+    together(flat, config, issues);
+    let mut undone = Vec::new();
+    let chosen: Vec<Chosen> = flat
+        .nodes
+        .iter()
+        .enumerate()
+        .map(|(number, draft)| {
+            let (chosen, part) = choose(flat, draft, &own, config);
+            if let Some(Compensation::Node(name)) = &chosen.resolved.compensation {
+                let prefix = part.map_or("", |part| flat.instances[part].prefix.as_str());
+                undone.push((number, format!("{prefix}{name}")));
+            }
+            key_problem(flat, draft, &chosen, issues);
+            fallback_problem(draft, &chosen.resolved, issues);
+            chosen
+        })
+        .collect();
+    compensations(flat, graph, &undone, issues);
+    chosen
+}
+
+/// Refuses rules of the configuration that cannot act on jobs.
+fn config_problems(config: &Rules, issues: &mut Issues<'_>) {
+    let nowhere = Place { file: 0, span: 0..0 };
+    for (index, rule) in config.as_slice().iter().enumerate() {
+        let mut problems = rule.policy().problems_for_jobs();
+        if let Matcher::Predicate(_) = rule.matcher() {
+            problems.push(Problem::new("match", "is a predicate, which a job cannot be asked"));
+        }
+        for problem in problems {
+            let path = format!("configuration: policies[{index}].{}", problem.path);
+            issues.at(&nowhere, Problem { path, ..problem });
+        }
+    }
+}
+
+/// Returns the rules of a part, all of whose names are those of nodes.
+fn rules_of(flat: &Flat, part: usize, issues: &mut Issues<'_>) -> Rules {
+    let inst = &flat.instances[part];
+    for ((matcher, _), place) in inst.rules.iter().zip(&inst.rule_places) {
+        if let Matcher::Name(name) = matcher
+            && !flat.has_lost
+            && !flat.ids.contains_key(&format!("{}{name}", inst.prefix))
+        {
+            let mut problem = Problem::new("", format!("policies match name `{name}`, which is no node"));
+            let known: Vec<&str> =
+                flat.ids.keys().filter_map(|id| id.strip_prefix(inst.prefix.as_str())).take(200).collect();
+            if let Some(near) = document::nearest(name, &known) {
+                problem = problem.help(format!("did you mean `{near}`?"));
+            }
+            issues.at(place, problem);
+        }
+    }
+    match Rules::new(inst.rules.iter().cloned()) {
+        Ok(rules) => rules,
+        Err(problems) => {
+            for problem in problems.all() {
+                let place = index_in(&problem.path).and_then(|index| inst.rule_places.get(index));
+                issues.at(place.unwrap_or(&Place { file: 0, span: 0..0 }), problem.clone());
+            }
+            Rules::default()
+        }
+    }
+}
+
+fn index_in(path: &str) -> Option<usize> {
+    path.strip_prefix("policies[")?.split(']').next()?.parse().ok()
+}
+
+/// Checks that rules of different files that share a name say the same of it.
+fn together(flat: &Flat, config: &Rules, issues: &mut Issues<'_>) {
+    if issues.count() > 0 {
+        return;
+    }
+    let mut all: Vec<(Matcher, Policy)> = Vec::new();
+    let mut places = Vec::new();
+    let mut seen: Vec<&Place> = Vec::new();
+    for part in &flat.instances {
+        for (rule, place) in part.rules.iter().zip(&part.rule_places) {
+            // A file that is imported several times says the same each time.
+            if !seen.contains(&place) {
+                seen.push(place);
+                all.push(rule.clone());
+                places.push(place.clone());
+            }
+        }
+    }
+    let own = all.len();
+    all.extend(config.as_slice().iter().map(|rule| (rule.matcher().clone(), rule.policy().clone())));
+    let Err(problems) = Rules::new(all) else { return };
+    for problem in problems.all() {
+        let index = index_in(&problem.path).unwrap_or(0);
+        let place = places.get(index).cloned().unwrap_or(Place { file: 0, span: 0..0 });
+        let field = problem.path.split("].").nth(1).unwrap_or_default().to_owned();
+        let whose = if index < own { "" } else { "configuration: " };
+        issues.at(&place, Problem { path: format!("{whose}{field}"), ..problem.clone() });
+    }
+}
+
+/// Finds the policy of a node, and the part whose rule it is.
+fn choose(flat: &Flat, draft: &Draft, own: &[Rules], config: &Rules) -> (Chosen, Option<usize>) {
+    let mut chain = vec![draft.instance];
+    while let Some(parent) = chain.last().and_then(|part| flat.instances[*part].parent) {
+        chain.push(parent);
+    }
+    let info = |prefix: &str| NodeInfo {
+        name: Some(draft.id.strip_prefix(prefix).unwrap_or(&draft.id)),
+        kind: draft.kind,
+        tags: &draft.tags,
+    };
+    for part in chain.into_iter().rev() {
+        let inst = &flat.instances[part];
+        let found = own[part].resolve(&info(&inst.prefix));
+        if let Some(index) = found.rule {
+            let policy = own[part].as_slice()[index].policy().clone();
+            let rule = found.policy.rule.as_ref().map(|rule| format!("{}:{rule}", inst.template));
+            let key = key_of(found.policy, part);
+            return (Chosen { policy, resolved: Arc::clone(found.policy), rule, key }, Some(part));
+        }
+    }
+    let found = config.resolve(&info(""));
+    let policy = found.rule.map_or_else(Policy::new, |index| config.as_slice()[index].policy().clone());
+    let (rule, key) = (found.policy.rule.clone(), key_of(found.policy, 0));
+    (Chosen { policy, resolved: Arc::clone(found.policy), rule, key }, None)
+}
+
+fn key_of(policy: &Resolved, part: usize) -> Option<(String, usize)> {
+    match &policy.idempotency_key {
+        Some(IdempotencyKey::Template(text)) => Some((text.clone(), part)),
+        Some(IdempotencyKey::Function(_)) | None => None,
+    }
+}
+
+/// Returns the key of a node in a run.
+pub(super) fn filled_key(
+    text: &str,
+    params: &BTreeMap<String, String>,
+    node: &str,
+    run: &str,
+) -> Result<String, String> {
+    scope::fill(text, "policies.idempotency_key", MOST_EXPANDED, |name| match name {
+        "node_id" if !params.contains_key(name) => Some(node),
+        "run_id" if !params.contains_key(name) => Some(run),
+        _ => params.get(name).map(String::as_str),
+    })
+}
+
+fn key_problem(flat: &Flat, draft: &Draft, chosen: &Chosen, issues: &mut Issues<'_>) {
+    if let Some((text, part)) = &chosen.key
+        && let Err(message) = filled_key(text, &flat.instances[*part].params, &draft.id, "run")
+    {
+        issues.node(&draft.place, &draft.id, &format!("has a policy with an {message}"));
+    }
+}
+
+/// Refuses a fallback that gives the node arguments that it does not read.
+fn fallback_problem(draft: &Draft, policy: &Resolved, issues: &mut Issues<'_>) {
+    let Some(Fallback::Overrides(overrides)) = &policy.fallback else { return };
+    let Some(label) = draft.label else { return };
+    let args = overrides.get("args").and_then(serde_json::Value::as_object);
+    for name in args.into_iter().flat_map(|args| args.keys()) {
+        if !label.args.contains(&name.as_str()) {
+            let message = format!(
+                "has a policy whose fallback sets `{name}`, which is not an argument of {}",
+                label.operation
+            );
+            issues.node(&draft.place, &draft.id, &message);
+        }
+    }
+}
+
+/// Lets nodes that undo something run when what they undo has failed.
+fn compensations(
+    flat: &Flat,
+    graph: Option<&mut Graph>,
+    undone: &[(usize, String)],
+    issues: &mut Issues<'_>,
+) {
+    let mut edges = Vec::new();
+    for (number, id) in undone {
+        let draft = &flat.nodes[*number];
+        match flat.ids.get(id) {
+            None if flat.has_lost => {}
+            None => {
+                issues.node(&draft.place, &draft.id, &format!("has compensation `{id}`, which is no node"));
+            }
+            Some(to) if to == number => {
+                issues.node(&draft.place, &draft.id, "has a policy that names itself as its compensation");
+            }
+            Some(to) => edges.push(Edge { from: *number, on: NodeOutcome::Failed, to: *to }),
+        }
+    }
+    let Some(graph) = graph else { return };
+    for edge in &edges {
+        let is_after = |(_, policy): &(usize, AfterPolicy)| match policy {
+            AfterPolicy::Success | AfterPolicy::Completion => true,
+            AfterPolicy::Failed | AfterPolicy::Blocked | AfterPolicy::Cancelled | AfterPolicy::Failure => {
+                false
+            }
+        };
+        if graph.after[edge.to].iter().any(is_after) {
+            let (draft, to) = (&flat.nodes[edge.from], &flat.nodes[edge.to].id);
+            issues.node(
+                &draft.place,
+                &draft.id,
+                &format!("has compensation `{to}`, which is an after target too"),
+            );
+        }
+    }
+    let (_, loops) = graph.tell_apart(&edges);
+    for edge in loops {
+        let (draft, to) = (&flat.nodes[edge.from], &flat.nodes[edge.to].id);
+        issues.node(&draft.place, &draft.id, &format!("has compensation `{to}`, which comes before it"));
+    }
+}

@@ -1,0 +1,158 @@
+//! Runs as their jobs show them: how a run is, how many of its jobs are how, and since when.
+
+use std::collections::BTreeMap;
+
+use crate::job::{Brief, JobId, JobStatus, RunId, RunResult, RunState};
+use crate::policy::word_enum;
+use crate::time::Timestamp;
+
+word_enum! {
+    /// How a run is.
+    pub enum RunStatus {
+        /// A job of it is running.
+        Running = "running",
+        /// No job of it is running, and some may still.
+        Waiting = "waiting",
+        /// All jobs did what they should, or were not needed.
+        Succeeded = "succeeded",
+        /// A job failed or was cancelled.
+        Failed = "failed",
+        /// A job can never run because of something else.
+        Blocked = "blocked",
+    }
+}
+
+/// How many jobs of a run are how.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize)]
+pub struct RunCounts {
+    /// To be looked at, or due later.
+    pub queued: usize,
+    /// Waiting for something.
+    pub waiting: usize,
+    /// Running.
+    pub running: usize,
+    /// Did what they should.
+    pub succeeded: usize,
+    /// Did not.
+    pub failed: usize,
+    /// Can never run.
+    pub blocked: usize,
+    /// Ended by a person.
+    pub cancelled: usize,
+    /// Not needed.
+    pub skipped: usize,
+}
+
+/// A run.
+#[derive(Clone, Debug)]
+pub struct RunLine<'a> {
+    /// The run.
+    pub id: &'a RunId,
+    /// How it is.
+    pub status: RunStatus,
+    /// How its jobs are.
+    pub counts: RunCounts,
+    /// When the first of its jobs was enqueued.
+    pub created_at: Timestamp,
+    /// When the last of its jobs ended, once all have.
+    pub finished_at: Option<Timestamp>,
+    /// Its jobs, in the order in which they were enqueued.
+    pub jobs: Vec<&'a Brief>,
+}
+
+/// Returns all runs, newest first.
+#[must_use]
+pub fn runs(briefs: &BTreeMap<JobId, Brief>) -> Vec<RunLine<'_>> {
+    let mut of_run: BTreeMap<&RunId, Vec<&Brief>> = BTreeMap::new();
+    for job in briefs.values() {
+        if let Some(run) = &job.run {
+            of_run.entry(run).or_default().push(job);
+        }
+    }
+    let mut lines: Vec<RunLine<'_>> = of_run.into_iter().map(|(id, jobs)| RunLine::of(id, jobs)).collect();
+    lines.sort_by_key(|line| line.created_at);
+    lines.reverse();
+    lines
+}
+
+impl<'a> RunLine<'a> {
+    /// Sums up the jobs of a run.
+    #[must_use]
+    pub fn of(id: &'a RunId, mut jobs: Vec<&'a Brief>) -> Self {
+        jobs.sort_by(|one, other| (one.created_at, &one.id).cmp(&(other.created_at, &other.id)));
+        let counts = RunCounts::of(jobs.iter().map(|job| job.status));
+        let status = RunStatus::of(&jobs);
+        let created_at = jobs.first().map(|job| job.created_at).unwrap_or_default();
+        let ends = jobs.iter().filter_map(|job| job.finished_at).max();
+        let finished_at = ends.filter(|_| status.is_over());
+        Self { id, status, counts, created_at, finished_at, jobs }
+    }
+}
+
+impl RunStatus {
+    /// Returns how a run with such jobs is.
+    #[must_use]
+    pub fn of(jobs: &[&Brief]) -> Self {
+        match RunResult::of(jobs.iter().copied()).state() {
+            RunState::Active if jobs.iter().any(|job| job.status == JobStatus::Running) => Self::Running,
+            RunState::Active => Self::Waiting,
+            RunState::Succeeded => Self::Succeeded,
+            RunState::Failed => Self::Failed,
+            RunState::Blocked => Self::Blocked,
+        }
+    }
+
+    /// Tells whether nothing happens to the run any more unless a person asks for it.
+    #[must_use]
+    pub const fn is_over(self) -> bool {
+        match self {
+            Self::Running | Self::Waiting => false,
+            Self::Succeeded | Self::Failed | Self::Blocked => true,
+        }
+    }
+}
+
+impl RunCounts {
+    /// Counts.
+    pub fn of(statuses: impl Iterator<Item = JobStatus>) -> Self {
+        let mut counts = Self::default();
+        for status in statuses {
+            let count = match status {
+                JobStatus::Queued => &mut counts.queued,
+                JobStatus::WaitingOnDeps | JobStatus::WaitingOnApproval | JobStatus::WaitingOnLocks => {
+                    &mut counts.waiting
+                }
+                JobStatus::Running => &mut counts.running,
+                JobStatus::Succeeded => &mut counts.succeeded,
+                JobStatus::Failed => &mut counts.failed,
+                JobStatus::BlockedByDependency | JobStatus::BlockedByApproval => &mut counts.blocked,
+                JobStatus::Cancelled => &mut counts.cancelled,
+                JobStatus::Skipped => &mut counts.skipped,
+            };
+            *count += 1;
+        }
+        counts
+    }
+
+    /// Says the counts in words, those that are not zero: `2 succeeded, 1 failed`.
+    #[must_use]
+    pub fn said(&self) -> String {
+        let Self { queued, waiting, running, succeeded, failed, blocked, cancelled, skipped } = self;
+        let parts = [
+            (running, "running"),
+            (queued, "queued"),
+            (waiting, "waiting"),
+            (succeeded, "succeeded"),
+            (failed, "failed"),
+            (blocked, "blocked"),
+            (cancelled, "cancelled"),
+            (skipped, "skipped"),
+        ];
+        let said: Vec<String> = parts
+            .into_iter()
+            .filter(|(count, _)| **count > 0)
+            .map(|(count, word)| format!("{count} {word}"))
+            .collect();
+        said.join(", ")
+    }
+}

@@ -1,0 +1,97 @@
+//! What is removed because it is old.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use tidewheel_core::job::{Attic, Collected, JobStatus, RunId, collect};
+
+use crate::world::{Job, Scene, at, custom, id, job, names, patch, scene};
+
+const DAY: u64 = 86_400;
+
+fn collected(scene: &Scene, runs: &[u128]) -> Collected {
+    let manifests: BTreeSet<RunId> = runs.iter().map(|bits| RunId::of_bits(*bits)).collect();
+    let (jobs, unreadable) = (&scene.jobs, &scene.unreadable);
+    collect(&Attic { jobs, unreadable, manifests: &manifests, days: 7, now: at(20 * DAY) })
+}
+
+fn ended(name: &str, days_ago: u64) -> Job {
+    job(name).status(JobStatus::Succeeded).with(|job| job.finished_at = Some(at((20 - days_ago) * DAY)))
+}
+
+#[test]
+fn j_93_what_ended_long_ago_is_removed_and_what_is_active_stays() {
+    let mut scene = scene([ended("old", 8), ended("new", 6), job("active")]);
+    scene.add(ended("failed", 9).status(JobStatus::Failed));
+    let collected = collected(&scene, &[]);
+    assert_eq!(names(&collected.jobs), ["old", "failed"]);
+    assert!(collected.kept.is_empty());
+}
+
+#[test]
+fn j_94_without_an_end_the_beginning_counts() {
+    let blocked = job("blocked").status(JobStatus::BlockedByDependency);
+    assert_eq!(names(&collected(&scene([blocked]), &[]).jobs), ["blocked"]);
+}
+
+#[test]
+fn j_95_and_97_what_active_jobs_need_stays() {
+    let scene = scene([
+        ended("before", 9),
+        ended("maker", 9).makes(custom("k")),
+        ended("patched", 9),
+        ended("unrelated", 9),
+        job("x").after("before").needs(custom("k")).needs(patch("patched")),
+        ended("after-only-the-old", 9).after("unrelated"),
+    ]);
+    let collected = collected(&scene, &[]);
+    assert_eq!(names(&collected.jobs), ["unrelated", "after-only-the-old"]);
+    assert_eq!(names(&collected.kept), ["before", "maker", "patched"]);
+}
+
+#[test]
+fn j_96_a_run_goes_with_its_last_job() {
+    let scene = scene([
+        ended("a", 9).run(1),
+        ended("b", 9).run(1),
+        ended("c", 9).run(2),
+        ended("d", 1).run(2),
+        ended("e", 9).run(3),
+        job("f").run(3),
+        ended("alone", 9).makes(custom("k")),
+    ]);
+    let collected = collected(&scene, &[1, 2, 3, 4]);
+    assert_eq!(names(&collected.jobs), ["a", "b", "c", "alone"]);
+    assert_eq!(collected.runs, [RunId::of_bits(1), RunId::of_bits(4)]);
+    assert_eq!(names(&collected.kept), ["e"], "a loop of its run may go back to it");
+    assert_eq!(collected.unmarks, [(id("alone"), custom("k"))]);
+}
+
+#[test]
+fn a_run_that_was_never_enqueued_completely_goes_after_a_day() {
+    let mut scene = scene([job("half").run(1), job("young").run(2), ended("needed-by-half", 9)]);
+    scene.change("half", |job| job.created_at = at(19 * DAY));
+    scene.change("young", |job| job.created_at = at(19 * DAY + 1));
+    scene.change("half", |job| {
+        job.schedule.after.push(tidewheel_core::job::After {
+            job_id: id("needed-by-half"),
+            policy: tidewheel_core::job::AfterPolicy::Success,
+        });
+    });
+    let collected = collected(&scene, &[]);
+    assert_eq!(names(&collected.jobs), ["needed-by-half", "half"]);
+    assert_eq!(collected.runs, [RunId::of_bits(1)]);
+}
+
+#[test]
+fn a_run_with_a_record_that_cannot_be_read_stays() {
+    let mut scene = scene([]);
+    scene.unreadable = BTreeMap::from([(format!("wf-{}-x", RunId::of_bits(1)), "no JSON".to_owned())]);
+    assert_eq!(collected(&scene, &[1, 2]).runs, [RunId::of_bits(2)]);
+}
+
+#[test]
+fn a_job_that_will_be_rewound_is_not_old() {
+    let goes_back =
+        ended("a", 9).run(1).with(|job| job.goes_back = tidewheel_core::job::NodeId::new("n").ok());
+    assert_eq!(collected(&scene([goes_back]), &[1]), Collected::default());
+}

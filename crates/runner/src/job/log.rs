@@ -1,0 +1,223 @@
+//! The log of one stream of a job: written as it comes, and rotated before it is too long. What cannot be kept is
+//! counted in the log itself.
+
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, Write as _};
+use std::os::unix::fs::OpenOptionsExt as _;
+use std::path::{Path, PathBuf};
+
+use rustix::fs::OFlags;
+
+/// A log that a stream is written to. One earlier part of it is kept beside it, with `.1` behind its name.
+///
+/// Writing to it never fails and never waits for room: whoever writes into the stream must not have to wait because
+/// a disk is full.
+#[derive(Debug)]
+pub struct LogFile {
+    path: PathBuf,
+    file: File,
+    length: u64,
+    limit: u64,
+    /// What was lost since the last word that was kept.
+    lost: u64,
+    error: Option<io::Error>,
+}
+
+impl LogFile {
+    /// Opens a log to add to it.
+    ///
+    /// # Errors
+    /// It cannot be opened, or is no ordinary file.
+    pub fn open(path: &Path, limit: u64) -> io::Result<Self> {
+        let file = open(path, false)?;
+        let length = file.metadata()?.len();
+        Ok(Self { path: path.to_owned(), file, length, limit: limit.max(LEAST), lost: 0, error: None })
+    }
+
+    /// Opens a log to read it. A link is not followed, and nobody waits at a pipe.
+    ///
+    /// # Errors
+    /// It cannot be opened, or is no ordinary file.
+    pub fn read(path: &Path) -> io::Result<File> {
+        ordinary(OpenOptions::new().read(true), path)
+    }
+
+    /// Adds a piece.
+    pub fn write(&mut self, mut piece: &[u8]) {
+        if !self.tell_what_is_lost() {
+            self.lose(piece.len());
+            return;
+        }
+        while !piece.is_empty() {
+            let room = self.limit.saturating_sub(self.length);
+            let fits = usize::try_from(room).unwrap_or(usize::MAX).min(piece.len());
+            // A line is not torn apart if it need not be.
+            let whole = if fits == piece.len() { fits } else { end_of_line(&piece[..fits]) };
+            let (now, later) = piece.split_at(whole);
+            let missing = self.add(now);
+            if missing > 0 {
+                self.lose(missing + later.len());
+                return;
+            }
+            if !later.is_empty() {
+                self.rotate();
+            }
+            piece = later;
+        }
+    }
+
+    /// Ends the log, and returns what first went wrong with it.
+    #[must_use]
+    pub fn finish(mut self) -> Option<io::Error> {
+        self.tell_what_is_lost();
+        self.error
+    }
+
+    /// Says in the log how much is missing at this place. Tells whether it could.
+    fn tell_what_is_lost(&mut self) -> bool {
+        if self.lost > 0 {
+            let note = format!("[tidewheel] {} bytes of output could not be written here\n", self.lost);
+            if self.add(note.as_bytes()) > 0 {
+                return false;
+            }
+            self.lost = 0;
+        }
+        true
+    }
+
+    /// Writes a piece, and returns how many bytes of it could not be.
+    fn add(&mut self, mut piece: &[u8]) -> usize {
+        while !piece.is_empty() {
+            match self.file.write(piece) {
+                Ok(0) => {
+                    self.remember(io::ErrorKind::WriteZero.into());
+                    return piece.len();
+                }
+                Ok(written) => {
+                    self.length = self.length.saturating_add(length_of(&piece[..written]));
+                    piece = &piece[written..];
+                }
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) => {
+                    self.remember(error);
+                    return piece.len();
+                }
+            }
+        }
+        0
+    }
+
+    fn lose(&mut self, bytes: usize) {
+        self.lost = self.lost.saturating_add(u64::try_from(bytes).unwrap_or(u64::MAX));
+    }
+
+    /// Puts what is there aside, and begins anew. A log for which that does not work goes on where it is, longer than
+    /// it should be, rather than losing a word.
+    fn rotate(&mut self) {
+        self.length = 0;
+        let aside = beside(&self.path);
+        let dropped = fs::symlink_metadata(&aside).map_or(0, |old| old.len());
+        match fs::rename(&self.path, &aside).and_then(|()| open(&self.path, true)) {
+            Ok(file) => self.file = file,
+            Err(error) => return self.remember(error),
+        }
+        let name = aside.file_name().unwrap_or_default().display();
+        let before =
+            if dropped == 0 { String::new() } else { format!("; {dropped} bytes before that were dropped") };
+        // A disk that is full has no room for this line either, and tells so at the next one.
+        self.add(format!("[tidewheel] the output before this line is in {name}{before}\n").as_bytes());
+    }
+
+    fn remember(&mut self, error: io::Error) {
+        self.error.get_or_insert(error);
+    }
+}
+
+/// A log has room for so much at least, or it would hold nothing but notes about what it does not hold.
+const LEAST: u64 = 4 * 1_024;
+
+/// Returns where the earlier part of a log is.
+fn beside(path: &Path) -> PathBuf {
+    let mut name = path.as_os_str().to_owned();
+    name.push(".1");
+    PathBuf::from(name)
+}
+
+fn open(path: &Path, is_new: bool) -> io::Result<File> {
+    ordinary(OpenOptions::new().append(true).create(true).create_new(is_new), path)
+}
+
+/// Opens an ordinary file: somebody could have put a link or a pipe in its place, and would have us go elsewhere or wait.
+fn ordinary(options: &mut OpenOptions, path: &Path) -> io::Result<File> {
+    let flags = (OFlags::NOFOLLOW | OFlags::NONBLOCK).bits().cast_signed();
+    let file = options.custom_flags(flags).open(path)?;
+    if file.metadata()?.is_file() { Ok(file) } else { Err(io::Error::other("it is no ordinary file")) }
+}
+
+/// Returns how much of a text is whole lines; all of it if it has no end of a line.
+fn end_of_line(text: &[u8]) -> usize {
+    text.iter().rposition(|byte| *byte == b'\n').map_or(text.len(), |at| at + 1)
+}
+
+fn length_of(piece: &[u8]) -> u64 {
+    u64::try_from(piece.len()).unwrap_or(u64::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_a_full_disk_has_no_room_for_is_counted_where_it_is_missing() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("stdout.log");
+        let mut log = LogFile::open(&path, 1 << 20).unwrap();
+        log.write(b"one\n");
+        let disk = std::mem::replace(&mut log.file, File::options().write(true).open("/dev/full").unwrap());
+        log.write(b"two\n");
+        log.write(b"three\n");
+        log.file = disk;
+        log.write(b"four\n");
+        log.lost = 7;
+        assert_eq!(log.finish().unwrap().kind(), io::ErrorKind::StorageFull);
+        let note = |bytes: u64| format!("[tidewheel] {bytes} bytes of output could not be written here\n");
+        assert_eq!(fs::read_to_string(&path).unwrap(), format!("one\n{}four\n{}", note(10), note(7)));
+    }
+
+    #[test]
+    fn a_log_that_cannot_be_rotated_loses_nothing() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("stdout.log");
+        let mut log = LogFile::open(&path, LEAST).unwrap();
+        // A directory that is not empty is in its way.
+        fs::create_dir_all(folder.path().join("stdout.log.1/full")).unwrap();
+        let line = [b"x".repeat(99), b"\n".to_vec()].concat();
+        for _ in 0..100 {
+            log.write(&line);
+        }
+        assert_eq!(fs::read(&path).unwrap(), line.repeat(100));
+        assert!(log.finish().is_some());
+    }
+
+    #[test]
+    fn a_second_rotation_tells_what_it_drops() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("stdout.log");
+        let mut log = LogFile::open(&path, LEAST).unwrap();
+        let line = [b"x".repeat(1_023), b"\n".to_vec()].concat();
+        for _ in 0..6 {
+            log.write(&line);
+        }
+        let text = fs::read_to_string(&path).unwrap();
+        assert!(
+            text.starts_with("[tidewheel] the output before this line is in stdout.log.1\nxxx"),
+            "{text}"
+        );
+        for _ in 0..4 {
+            log.write(&line);
+        }
+        let text = fs::read_to_string(&path).unwrap();
+        let note = "[tidewheel] the output before this line is in stdout.log.1; 4096 bytes before that were dropped\n";
+        assert!(text.starts_with(note), "{text}");
+    }
+}

@@ -1,0 +1,18 @@
+//! Jobs as processes: the scheduler of a directory, the supervisor of one attempt, and what they need of the system.
+
+pub mod attempt;
+mod family;
+mod identity;
+pub mod launch;
+pub mod leftover;
+mod log;
+pub mod operation;
+mod procfs;
+mod scheduler;
+mod streams;
+pub mod wait;
+mod worktree;
+
+pub use identity::Identity;
+pub use log::LogFile;
+pub use scheduler::{Cancelled, Options, Removes, Retried, Scheduler, SchedulerError, Serve, Ticked};

@@ -1,0 +1,106 @@
+//! What the system tells of the processes that there are. It signals nobody.
+
+use std::fs::{self, File};
+use std::io::{self, Read as _};
+
+use rustix::process::Pid;
+
+/// What the system tells of a process.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Process {
+    /// Its number.
+    pub(super) id: Pid,
+    /// Who takes it away when it is dead: who started it, or who adopted it.
+    pub(super) parent: i32,
+    /// Its group; zero if that lies outside of what this process can see.
+    pub(super) group: i32,
+    /// Its session; zero if that lies outside of what this process can see.
+    pub(super) session: i32,
+    /// When it started, in ticks since the system did. With its number it is one of a kind.
+    pub(super) start_time: u64,
+    /// Whether it still runs, or may run again.
+    pub(super) is_alive: bool,
+}
+
+impl Process {
+    /// Returns what tells it from every other process since the system started.
+    pub(super) const fn key(&self) -> (i32, u64) {
+        (self.id.as_raw_pid(), self.start_time)
+    }
+}
+
+/// Returns the numbers of all processes, the older ones first as long as numbers are not given again.
+pub(super) fn all() -> io::Result<impl Iterator<Item = Pid>> {
+    let processes = fs::read_dir("/proc")?;
+    Ok(processes.filter_map(|process| {
+        let name = process.ok()?.file_name();
+        Pid::from_raw(name.to_str()?.parse().ok()?)
+    }))
+}
+
+/// Returns what the system tells of a process; `None` if there is none of this number.
+pub(super) fn of(id: Pid) -> Option<Process> {
+    // The name of a program is at most 64 bytes long, and the numbers after it are, too, short.
+    let mut buffer = [0; 1_024];
+    let mut file = File::open(format!("/proc/{id}/stat")).ok()?;
+    let length = file.read(&mut buffer).ok()?;
+    // The name stands in brackets and may hold anything; what follows are words.
+    let end = buffer[..length].iter().rposition(|byte| *byte == b')')?;
+    let rest = std::str::from_utf8(&buffer[end + 1..length]).ok()?;
+    let mut words = rest.split_ascii_whitespace();
+    let state = words.next()?;
+    let parent = words.next()?.parse().ok()?;
+    let group = words.next()?.parse().ok()?;
+    let session = words.next()?.parse().ok()?;
+    // The fourth word after the name is the sixth of all; what follows are the twentieth and the twenty-second.
+    let threads: u32 = words.nth(13)?.parse().ok()?;
+    let start_time = words.nth(1)?.parse().ok()?;
+    // A process whose first thread has ended looks dead, and may have others.
+    let is_alive = !matches!(state, "Z" | "X" | "x") || threads > 1;
+    Some(Process { id, parent, group, session, start_time, is_alive })
+}
+
+/// Returns the number of the process that was started last, by whomever.
+pub(super) fn newest() -> Option<i32> {
+    fs::read_to_string("/proc/loadavg").ok()?.split_ascii_whitespace().nth(4)?.parse().ok()
+}
+
+/// Tells whether a process was started with a variable in its environment whose value fits.
+///
+/// What belongs to somebody else cannot be read, and then it is not ours.
+pub(super) fn has_variable(id: Pid, name: &str, fits: impl Fn(&[u8]) -> bool) -> bool {
+    let Ok(environment) = fs::read(format!("/proc/{id}/environ")) else { return false };
+    environment.split(|byte| *byte == 0).any(|variable| {
+        let value = variable.strip_prefix(name.as_bytes()).and_then(|rest| rest.strip_prefix(b"="));
+        value.is_some_and(&fits)
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn this_process_is_found_as_it_is() {
+        let id = rustix::process::getpid();
+        let me = of(id).expect("this process is there");
+        assert!(me.is_alive && me.start_time > 0);
+        assert_eq!(me.parent, rustix::process::getppid().map_or(0, |parent| parent.as_raw_nonzero().get()));
+        assert!(me.session > 0);
+        assert_eq!(me.group, rustix::process::getpgrp().as_raw_nonzero().get());
+        assert!(all().unwrap().any(|other| other == id));
+    }
+
+    #[test]
+    fn a_name_with_brackets_and_blanks_does_not_shift_the_words() {
+        let folder = tempfile::tempdir().unwrap();
+        let odd = folder.path().join("a) S 1 (b");
+        fs::copy("/bin/sleep", &odd).unwrap();
+        let mut child = std::process::Command::new(odd).arg("1000").spawn().unwrap();
+        let process = of(Pid::from_child(&child)).expect("it is there");
+        child.kill().unwrap();
+        child.wait().unwrap();
+        assert_eq!(process.parent, rustix::process::getpid().as_raw_nonzero().get());
+        assert!(process.is_alive);
+    }
+}

@@ -1,0 +1,60 @@
+//! Why the scheduler did not do what it was asked.
+
+use tidewheel_core::job::{ApproveError, ArtifactError, CancelError, JobId, RewindError};
+use tidewheel_store::jobs::JobStoreError;
+
+/// Why the scheduler did not do what it was asked.
+#[derive(Debug, thiserror::Error)]
+pub enum SchedulerError {
+    /// There is no such job.
+    #[error("no background job {0}")]
+    NoJob(JobId),
+    /// The store could not do its part.
+    #[error(transparent)]
+    Store(#[from] JobStoreError),
+    /// The job cannot be approved or rejected.
+    #[error(transparent)]
+    Approve(#[from] ApproveError),
+    /// The job cannot be cancelled.
+    #[error(transparent)]
+    Cancel(#[from] CancelError),
+    /// The job cannot be retried.
+    #[error(transparent)]
+    Rewind(#[from] RewindError),
+    /// The job did not end in time.
+    #[error("job {0} was asked to end and has not; its supervisor is still at it")]
+    StillRunning(JobId),
+    /// Its processes could not be ended.
+    #[error("cannot end the processes of job {id}")]
+    Processes {
+        /// The job.
+        id: JobId,
+        /// What the system says.
+        #[source]
+        source: std::io::Error,
+    },
+    /// A supervisor was started by hand.
+    #[error("job {0} is not handed over to this process: the scheduler starts its supervisor")]
+    NotHandedOver(JobId),
+    /// Another process serves the directory already.
+    #[error("another daemon serves this directory already")]
+    AlreadyServed,
+    /// It says that it makes something that cannot be.
+    #[error(transparent)]
+    Artifact(#[from] ArtifactError),
+    /// Somebody else enqueued or removed something in between.
+    #[error("{0}")]
+    Enqueue(String),
+}
+
+/// Says what went wrong, with its causes.
+pub(super) fn chain(error: &dyn std::error::Error) -> String {
+    let mut text = error.to_string();
+    let mut cause = error.source();
+    while let Some(error) = cause {
+        text.push_str(": ");
+        text.push_str(&error.to_string());
+        cause = error.source();
+    }
+    text
+}

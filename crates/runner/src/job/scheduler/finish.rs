@@ -1,0 +1,156 @@
+//! The end of an attempt: what it means for the job, and for those before and after it.
+
+use std::collections::BTreeSet;
+
+use serde_json::Value;
+use tidewheel_core::job::{
+    Answer, Artifact, Cause, Ended, JobId, JobOutcome, Metadata, NodeOutcome, Record, RewindError, Shared,
+    finish, reset, rewind,
+};
+use tidewheel_core::time::Timestamp;
+use tidewheel_store::jobs::{JobStore as _, Marker, Payload};
+
+use super::error::SchedulerError;
+use super::pass::{Pass, key_row};
+use crate::job::worktree;
+
+impl Pass<'_> {
+    /// Takes over the end of an attempt, with its markers, its next attempt or its way back.
+    pub(super) fn finish(&mut self, mut record: Record, ended: &Ended) -> Result<(), SchedulerError> {
+        // A manifest that cannot be read allows no retry; the end counts as it is.
+        let names = record.run().zip(record.node());
+        let manifest =
+            names.and_then(|(run, node)| self.scheduler.store.manifest_with(&run, &node).ok().flatten());
+        let node =
+            manifest.as_ref().zip(record.node()).and_then(|(manifest, node)| manifest.nodes.get(&node));
+        let policy = node.and_then(|node| node.policy().ok()?.resolved().ok());
+        if let Some(policy) = policy {
+            self.load_shared(Shared::names_of_policy(&policy))?;
+        }
+        let created_at = record.deadline_from().or_else(|| Some(manifest.as_ref()?.created_at));
+        let finished = finish(&mut record, node, created_at, ended, &mut self.shared);
+        self.batch.events.extend(finished.events.into_iter().map(|event| (record.id.clone(), event)));
+        self.batch.outcomes.extend(finished.outcome);
+        self.mark(&record.id, &finished.marks, ended.at);
+        if let Some(value) = finished.payload {
+            self.batch.payloads.extend(finished.marks.iter().filter_map(|made| {
+                let Artifact::Custom { type_id, key } = made else { return None };
+                let (type_id, key) = (type_id.clone(), key.clone());
+                Some(Payload { job_id: record.id.clone(), type_id, key, value: value.clone() })
+            }));
+        }
+        self.batch.unmarked.extend(finished.unmarks.into_iter().map(|made| (record.id.clone(), made)));
+        let key = record.schedule.limits.as_deref().and_then(|limits| limits.idempotency_key.as_ref());
+        if let (Some(key), NodeOutcome::Succeeded) = (key, ended.outcome) {
+            self.batch.shared.push((key_row(key), record.id.as_str().into()));
+        }
+        self.change(record);
+        Ok(())
+    }
+
+    fn mark(&mut self, id: &JobId, made: &[Artifact], at: Timestamp) {
+        for artifact in made {
+            if let Err(error) = artifact.check() {
+                // A name that cannot be one must not keep the end of the job from being put on record.
+                self.fail(id, &error.into());
+            } else if let Artifact::Custom { type_id, key } = artifact {
+                let (type_id, key) = (type_id.clone(), key.clone());
+                self.batch.markers.push(Marker { job_id: id.clone(), type_id, key, written_at: at });
+            }
+        }
+    }
+
+    /// Gives a job that succeeded without running what the one before it had made.
+    pub(super) fn adopt(&mut self, id: &JobId, from: &JobId) -> Result<(), SchedulerError> {
+        let made = self.record(id)?.schedule.artifacts;
+        for artifact in &made {
+            if let Artifact::Custom { type_id, key } = artifact
+                && let Some(value) =
+                    self.scheduler.store.payload(type_id, key, Some(std::slice::from_ref(from)))?
+            {
+                let (type_id, key) = (type_id.clone(), key.clone());
+                self.batch.payloads.push(Payload { job_id: id.clone(), type_id, key, value });
+            }
+        }
+        let now = self.now;
+        self.mark(id, &made, now);
+        Ok(())
+    }
+
+    /// Rewinds what the loop of a job goes back to. Tells whether it did: not while something of it runs.
+    pub(super) fn go_back(&mut self, id: &JobId) -> Result<bool, SchedulerError> {
+        let mut record = self.record(id)?;
+        let targets = record.loop_targets();
+        if targets.is_empty() {
+            return Ok(false);
+        }
+        let run = record.run();
+        let jobs = targets.iter().filter_map(|to| JobId::of_node(run.as_ref()?, to).ok());
+        let targets: BTreeSet<JobId> = jobs.filter(|job| self.jobs.briefs.contains_key(job)).collect();
+        if targets.is_empty() {
+            // Somebody took them away, and the run is not to wait for them for ever.
+            record.metadata.clear(Metadata::LOOP_TO);
+            self.change(record);
+            return Ok(true);
+        }
+        let mut members = BTreeSet::new();
+        for target in &targets {
+            match rewind(&self.jobs.briefs, target) {
+                Ok(rewind) => members.extend(rewind.set),
+                Err(RewindError::Running(_)) => return Ok(false),
+                Err(error) => return Err(error.into()),
+            }
+        }
+        let by = record.node().map_or_else(|| id.to_string(), |node| node.to_string());
+        let not_before = record.schedule.not_before;
+        for member in members {
+            let not_before = not_before.filter(|_| targets.contains(&member));
+            self.reset(&member, Cause { by: &by, is_loop: true, not_before, at: self.now })?;
+        }
+        Ok(true)
+    }
+
+    /// Forgets that a job has done the work of its key.
+    pub(super) fn forget_key(&mut self, key: &str, id: &JobId) -> Result<(), SchedulerError> {
+        if self.key_owner(key)? == Answer::Text(Some(id.to_string())) {
+            self.batch.shared.push((key_row(key), Value::Null));
+        }
+        Ok(())
+    }
+
+    /// Rewinds one job.
+    pub(super) fn reset(&mut self, id: &JobId, cause: Cause<'_>) -> Result<(), SchedulerError> {
+        let mut record = self.record(id)?;
+        let options = &self.scheduler.options;
+        let cleanup = worktree::clean(&record, &options.root, &options.data);
+        let rewound = reset(&mut record, &cleanup, cause);
+        self.batch.events.push((id.clone(), rewound.event));
+        self.batch.unmarked.extend(rewound.unmarks.into_iter().map(|made| (id.clone(), made)));
+        // An end of this very pass is no end any more.
+        self.batch.outcomes.retain(|outcome| outcome.job_id != *id);
+        self.batch.markers.retain(|marker| marker.job_id != *id);
+        self.batch.payloads.retain(|payload| payload.job_id != *id);
+        self.batch.rewound.push(id.clone());
+        let key = record.schedule.limits.as_deref().and_then(|limits| limits.idempotency_key.clone());
+        if let Some(key) = key {
+            self.forget_key(&key, id)?;
+        }
+        self.change(record);
+        Ok(())
+    }
+}
+
+/// Returns the end of an attempt that its supervisor wrote down before it was gone.
+pub(super) fn ended_as(outcome: &JobOutcome) -> Ended {
+    let code = i64::from(outcome.exit_code.unwrap_or(1)).into();
+    Ended {
+        outcome: outcome.outcome,
+        exit_code: outcome.exit_code,
+        code: outcome.code.clone().unwrap_or(code),
+        summary: outcome.summary.clone(),
+        complaint: None,
+        non_retryable: outcome.non_retryable,
+        liveness: None,
+        at: outcome.finished_at,
+    }
+}

@@ -1,0 +1,27 @@
+//! The scheduler of jobs: every change of what is scheduled is one turn that ends with a pass over all gates.
+//!
+//! It decides nothing: the rules are core's, the files the store's, the processes its neighbours'. Any number of
+//! processes may have one on the same directory.
+
+mod approve;
+mod cancel;
+mod enqueue;
+mod error;
+mod finish;
+mod gc;
+mod lost;
+mod open;
+mod options;
+mod pass;
+mod retry;
+mod serve;
+mod supervise;
+
+pub use cancel::Cancelled;
+pub use error::SchedulerError;
+pub use gc::Removes;
+pub use open::Scheduler;
+pub use options::Options;
+pub use pass::Ticked;
+pub use retry::Retried;
+pub use serve::Serve;

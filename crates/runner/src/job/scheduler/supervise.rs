@@ -1,0 +1,202 @@
+//! The life of a supervisor: one attempt of one job, from the lock that it was handed to the pass after its end.
+
+use std::io;
+use std::time::{Duration, Instant};
+
+use serde_json::{Map, Value};
+use tidewheel_core::job::{Ended, JobId, JobStatus, Manifest, Metadata, Record, RunId};
+use tidewheel_core::policy::{Fallback, Resolved};
+use tidewheel_core::time::Timestamp;
+use tidewheel_store::jobs::{JobStore as _, JobStoreError};
+
+use super::Scheduler;
+use super::error::{SchedulerError, chain};
+use super::lost::attempt_of;
+use super::pass::Ticked;
+use crate::job::attempt::{self, Attempt, AttemptError, GRACE, Logs};
+use crate::job::launch::{detach, handed_over};
+use crate::job::operation::{self, Node, NodeEnd};
+use crate::job::{Identity, attempt::Ended as ProcessEnded};
+use crate::process::Program;
+
+impl Scheduler {
+    /// Runs one attempt of a job that was handed over to this process, and the pass that follows it.
+    ///
+    /// # Errors
+    /// The job was not handed over, or its end could not be put on record.
+    pub fn supervise(&self, id: &JobId) -> Result<Ticked, SchedulerError> {
+        let lock = handed_over(&self.directory_of(id).join("run.lock"));
+        let lock = lock.ok_or_else(|| SchedulerError::NotHandedOver(id.clone()))?;
+        self.supervised.get_or_init(|| (id.clone(), lock));
+        detach();
+        let record = self.store_record(id)?;
+        let attempt = attempt_of(&record);
+        let end = self.attempt(&record);
+        self.conclude_attempt(id, attempt, &end)
+    }
+
+    /// Runs the attempt. Whatever keeps it from being run is its failure.
+    fn attempt(&self, record: &Record) -> NodeEnd {
+        let manifest = match record.run().map(|run| self.read_manifest(&run, record)) {
+            None => None,
+            Some(Ok(Some(manifest))) => Some(manifest),
+            Some(Ok(None)) => return NodeEnd::failed("the manifest of its run is missing", 1),
+            Some(Err(error)) => {
+                return NodeEnd::failed(
+                    format!("the manifest of its run cannot be read: {}", chain(&error)),
+                    1,
+                );
+            }
+        };
+        let Some(manifest) = manifest else {
+            let mut surroundings = Surroundings::new(self, record, &Resolved::default(), None);
+            let (binary, root) = (&self.options.binary, &self.options.root);
+            return operation::run_child(record, binary, root, &mut |program| surroundings.execute(program));
+        };
+        let Some(node) = record.node().and_then(|node| manifest.nodes.get(&node)) else {
+            return NodeEnd::failed("the manifest of its run has no such node", 1);
+        };
+        let policy = match node.policy().and_then(|policy| policy.resolved()) {
+            Ok(policy) => policy,
+            Err(problems) => return NodeEnd::failed(format!("its policy cannot be read: {problems}"), 1),
+        };
+        let overrides = overrides(record, &policy);
+        let accepted_at = record.deadline_from().unwrap_or(manifest.created_at);
+        let limit = policy.limit(Some(accepted_at), step_started_at(record), None);
+        let mut surroundings = Surroundings::new(self, record, &policy, limit);
+        let node = Node {
+            node,
+            attempt: attempt_of(record),
+            record,
+            root: &self.options.root,
+            overrides: overrides.as_ref(),
+        };
+        operation::run(&node, &mut |program| surroundings.execute(program))
+    }
+
+    /// Reads the manifest of a run, as far as it is about this job.
+    fn read_manifest(&self, run: &RunId, record: &Record) -> Result<Option<Manifest>, JobStoreError> {
+        match record.node() {
+            Some(node) => self.store.manifest_with(run, &node),
+            None => self.store.manifest(run),
+        }
+    }
+
+    /// Puts the end of an attempt on record, and makes the pass that follows.
+    ///
+    /// If somebody else has the turn, the outcome is written before it is waited for: this process may die meanwhile.
+    fn conclude_attempt(&self, id: &JobId, attempt: u32, end: &NodeEnd) -> Result<Ticked, SchedulerError> {
+        let ended = Ended {
+            outcome: end.outcome,
+            exit_code: end.exit_code,
+            code: end.code.clone().unwrap_or_else(|| i64::from(end.exit_code.unwrap_or(1)).into()),
+            summary: Some(match &end.log_error {
+                Some(error) => format!("{}; some of its output is lost: {error}", end.summary),
+                None => end.summary.clone(),
+            }),
+            complaint: end.complaint.clone(),
+            non_retryable: end.non_retryable,
+            liveness: None,
+            at: self.now(),
+        };
+        let turn = match self.store.try_turn()? {
+            Some(turn) => turn,
+            None => {
+                let record = self.store_record(id)?;
+                self.store.write_ended(&ended.to_outcome(&record))?;
+                self.store.turn()?
+            }
+        };
+        let mut pass = self.pass_in(turn)?;
+        let record = pass.record(id)?;
+        // Somebody who took its lock away may have ended the attempt for it.
+        if record.status == JobStatus::Running && attempt_of(&record) == attempt {
+            pass.batch.payloads.extend(end.payloads.iter().cloned());
+            pass.finish(record, &ended)?;
+        }
+        pass.conclude()
+    }
+}
+
+/// What the processes of an attempt have around them.
+struct Surroundings<'s> {
+    scheduler: &'s Scheduler,
+    identity: Identity,
+    /// How long the attempt may take, all its processes together, from when it began.
+    timeout: Option<Duration>,
+    began: Instant,
+    limit: Option<Timestamp>,
+    heartbeat: Option<Duration>,
+}
+
+impl<'s> Surroundings<'s> {
+    fn new(scheduler: &'s Scheduler, record: &Record, policy: &Resolved, limit: Option<Timestamp>) -> Self {
+        let key = record.schedule.limits.as_deref().and_then(|limits| limits.idempotency_key.clone());
+        Self {
+            scheduler,
+            identity: Identity {
+                job: record.id.clone(),
+                run: record.run(),
+                node: record.node(),
+                attempt: attempt_of(record),
+                idempotency_key: key.unwrap_or_else(|| record.id.to_string()),
+            },
+            timeout: policy.timeout.span().map(duration),
+            began: Instant::now(),
+            limit,
+            heartbeat: policy.heartbeat.map(duration),
+        }
+    }
+
+    /// Runs a process of the attempt, with what is left of its time.
+    fn execute(&mut self, program: Program) -> Result<ProcessEnded, AttemptError> {
+        let scheduler = self.scheduler;
+        let id = self.identity.job.clone();
+        let directory = scheduler.directory_of(&id);
+        let left = self
+            .limit
+            .map(|limit| Duration::from_nanos(limit.as_nanos().saturating_sub(scheduler.now().as_nanos())));
+        let timeout = self.timeout.map(|timeout| timeout.saturating_sub(self.began.elapsed()));
+        let attempt = self.identity.attempt;
+        attempt::run(Attempt {
+            program: self.identity.given_to(program, &scheduler.options.data),
+            stdin: None,
+            logs: Logs {
+                stdout: directory.join("stdout.log"),
+                stderr: directory.join("stderr.log"),
+                limit: scheduler.options.log_limit,
+            },
+            timeout: timeout.into_iter().chain(left).min(),
+            heartbeat: self.heartbeat,
+            grace: GRACE,
+            on_spawn: &mut |started| {
+                let mut record = scheduler.store_record(&id).map_err(io::Error::other)?;
+                if record.status != JobStatus::Running || attempt_of(&record) != attempt {
+                    return Err(io::Error::other("somebody else has ended this attempt"));
+                }
+                record.pid = Some(started.pid);
+                record.process_start_time = started.start_time;
+                scheduler.store.write_process(&record).map_err(io::Error::other)
+            },
+            is_cancelled: &|| scheduler.store.is_asked_to_cancel(&id).unwrap_or(false),
+            cancel_in: Some(directory.clone()),
+        })
+    }
+}
+
+/// Returns the arguments that the fallback gives to this attempt.
+fn overrides(record: &Record, policy: &Resolved) -> Option<Map<String, Value>> {
+    record.metadata.get(Metadata::FALLBACK)?;
+    match policy.fallback.as_ref()? {
+        Fallback::Overrides(overrides) => overrides.get("args")?.as_object().cloned(),
+        Fallback::Value(_) | Fallback::Function(_) => None,
+    }
+}
+
+fn step_started_at(record: &Record) -> Option<Timestamp> {
+    Timestamp::parse(record.metadata.text(Metadata::STEP_STARTED_AT)?).ok()
+}
+
+const fn duration(span: tidewheel_core::time::Span) -> Duration {
+    Duration::from_millis(span.as_millis())
+}

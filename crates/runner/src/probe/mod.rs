@@ -1,0 +1,8 @@
+//! Looks at the world for the gates of jobs: markers, branches, heads, the working tree. It answers questions and
+//! judges nothing.
+
+mod answer;
+mod git;
+
+pub use answer::Prober;
+pub use git::{Git, GitError};

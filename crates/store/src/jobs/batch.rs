@@ -1,0 +1,89 @@
+//! What is written together.
+
+use serde_json::Value;
+use tidewheel_core::job::{Artifact, JobEvent, JobId, JobOutcome, Manifest, Record, RunId};
+use tidewheel_core::time::Timestamp;
+
+/// What is written together.
+#[derive(Clone, Debug, Default)]
+pub struct Batch {
+    /// Records, new or changed.
+    pub records: Vec<Record>,
+    /// Outcomes of jobs.
+    pub outcomes: Vec<JobOutcome>,
+    /// What happened to jobs, in order.
+    pub events: Vec<(JobId, JobEvent)>,
+    /// Markers that are set.
+    pub markers: Vec<Marker>,
+    /// Payloads that are written.
+    pub payloads: Vec<Payload>,
+    /// Markers and payloads that are taken away: these artifacts, as far as they were made by these jobs.
+    pub unmarked: Vec<(JobId, Artifact)>,
+    /// Jobs that start again from nothing: logs emptied, outcome, patches and the wish to cancel removed.
+    pub rewound: Vec<JobId>,
+    /// States of limits that jobs share, and who has done the work of which key. A null takes a row away.
+    pub shared: Vec<(String, Value)>,
+    /// The run whose jobs these are; written last.
+    pub manifest: Option<Manifest>,
+    /// Jobs that are removed with everything in their directories.
+    pub removed: Vec<JobId>,
+    /// Runs that are removed.
+    pub removed_runs: Vec<RunId>,
+}
+
+impl Batch {
+    /// Tells whether there is nothing to write.
+    #[must_use]
+    pub const fn is_empty(&self) -> bool {
+        let Self {
+            records,
+            outcomes,
+            events,
+            markers,
+            payloads,
+            unmarked,
+            rewound,
+            shared,
+            manifest,
+            removed,
+            removed_runs,
+        } = self;
+        records.is_empty()
+            && outcomes.is_empty()
+            && events.is_empty()
+            && markers.is_empty()
+            && payloads.is_empty()
+            && unmarked.is_empty()
+            && rewound.is_empty()
+            && shared.is_empty()
+            && manifest.is_none()
+            && removed.is_empty()
+            && removed_runs.is_empty()
+    }
+}
+
+/// That a custom artifact is there.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Marker {
+    /// Who made it.
+    pub job_id: JobId,
+    /// The contract.
+    pub type_id: String,
+    /// Which of its kind.
+    pub key: String,
+    /// When.
+    pub written_at: Timestamp,
+}
+
+/// What is in a custom artifact.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Payload {
+    /// Who made it.
+    pub job_id: JobId,
+    /// The contract.
+    pub type_id: String,
+    /// Which of its kind.
+    pub key: String,
+    /// The whole document.
+    pub value: Value,
+}

@@ -1,0 +1,185 @@
+//! The data directory: every path is opened beneath it, and no link leads out of it.
+
+use std::fs::File;
+use std::io::{self, Read as _};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::path::{Path, PathBuf};
+
+use rustix::fs::{CWD, Dir, FileType, Mode, OFlags, ResolveFlags, openat, openat2};
+use rustix::io::Errno;
+
+use super::signature::{Found, Signature};
+
+/// The data directory.
+#[derive(Debug)]
+pub(super) struct Root {
+    fd: OwnedFd,
+    path: PathBuf,
+}
+
+/// No file of ours is larger.
+pub(super) const MAX_FILE: u64 = 4 << 20;
+
+/// The rights of new files, before the mask of the process.
+pub(super) const FILE_MODE: Mode = Mode::from_raw_mode(0o644);
+
+impl Root {
+    /// Opens the directory; `None` if there is none.
+    pub(super) fn open(path: &Path) -> io::Result<Option<Self>> {
+        match openat(CWD, path, DIRECTORY, Mode::empty()) {
+            Ok(fd) => Ok(Some(Self { fd, path: path.to_owned() })),
+            Err(Errno::NOENT) => Ok(None),
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    /// Returns where a file is, for people.
+    pub(super) fn path(&self, path: &str) -> PathBuf {
+        self.path.join(path)
+    }
+
+    /// Opens what is at a path beneath the directory.
+    pub(super) fn open_at(&self, path: &str, flags: OFlags) -> io::Result<OwnedFd> {
+        open_beneath(self.fd.as_fd(), path, flags | OFlags::CLOEXEC).map_err(in_words)
+    }
+
+    /// Opens a directory beneath it.
+    pub(super) fn folder(&self, path: &str) -> io::Result<OwnedFd> {
+        self.open_at(path, DIRECTORY)
+    }
+
+    /// Reads a regular file and what it is known by; `None` if nothing is there.
+    pub(super) fn read(&self, path: &str) -> io::Result<Option<(String, Signature)>> {
+        self.read_up_to(path, MAX_FILE)
+    }
+
+    /// Reads a regular file that may have up to so many bytes.
+    pub(super) fn read_up_to(&self, path: &str, max: u64) -> io::Result<Option<(String, Signature)>> {
+        // Whoever puts a pipe in the place of a file must not make us wait for its other end.
+        let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
+        let file = match open_beneath(self.fd.as_fd(), path, flags) {
+            Ok(fd) => File::from(fd),
+            Err(error) if is_missing(error) => return Ok(None),
+            Err(error) => return Err(in_words(error)),
+        };
+        let found = Found::of(&file)?;
+        let Signature(_, size, _) = found.signature;
+        if found.kind != FileType::RegularFile {
+            return Err(io::Error::other("it is no regular file"));
+        }
+        let mut text = String::with_capacity(usize::try_from(size.min(max)).unwrap_or(0));
+        let read = file.take(max + 1).read_to_string(&mut text)?;
+        if u64::try_from(read).is_ok_and(|read| read > max) {
+            return Err(io::Error::new(
+                io::ErrorKind::FileTooLarge,
+                format!("it is larger than {} MiB", max >> 20),
+            ));
+        }
+        Ok(Some((text, found.signature)))
+    }
+
+    /// Looks at what is at a path; `None` if nothing is there.
+    pub(super) fn look(&self, path: &str) -> io::Result<Option<Found>> {
+        Found::at(&self.fd, path)
+    }
+
+    /// Returns the names in a directory with what they are, those of temporary files included; none if it is missing.
+    pub(super) fn names(&self, path: &str) -> io::Result<Vec<(Vec<u8>, FileType)>> {
+        match open_beneath(self.fd.as_fd(), path, DIRECTORY) {
+            Ok(folder) => names(folder),
+            Err(error) if is_missing(error) => Ok(Vec::new()),
+            Err(error) => Err(in_words(error)),
+        }
+    }
+}
+
+impl AsFd for Root {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.fd.as_fd()
+    }
+}
+
+/// Returns the names in an open directory with what they are.
+pub(super) fn names(folder: impl AsFd) -> io::Result<Vec<(Vec<u8>, FileType)>> {
+    let mut names = Vec::new();
+    for entry in Dir::read_from(folder)? {
+        let entry = entry?;
+        let name = entry.file_name().to_bytes();
+        if name != b"." && name != b".." {
+            names.push((name.to_owned(), entry.file_type()));
+        }
+    }
+    Ok(names)
+}
+
+/// Tells whether an error means that nothing is there.
+pub(super) fn is_missing(error: Errno) -> bool {
+    error == Errno::NOENT || error == Errno::NOTDIR
+}
+
+const DIRECTORY: OFlags = OFlags::RDONLY.union(OFlags::DIRECTORY).union(OFlags::CLOEXEC);
+
+/// Says what a link that leads out of the directory is; the system would speak of devices.
+fn in_words(error: Errno) -> io::Error {
+    if error == Errno::XDEV || error == Errno::LOOP {
+        io::Error::new(io::ErrorKind::PermissionDenied, "a link leads out of the data directory")
+    } else {
+        error.into()
+    }
+}
+
+fn open_beneath(folder: BorrowedFd<'_>, path: &str, flags: OFlags) -> Result<OwnedFd, Errno> {
+    const RESOLVE: ResolveFlags = ResolveFlags::BENEATH.union(ResolveFlags::NO_MAGICLINKS);
+    // The system gives up when directories are renamed while it looks; a few times are enough for us.
+    const TRIES: usize = 16;
+    let mode = if flags.contains(OFlags::CREATE) { FILE_MODE } else { Mode::empty() };
+    for _ in 0..TRIES {
+        match openat2(folder, path, flags, mode, RESOLVE) {
+            Err(Errno::AGAIN | Errno::INTR) => {}
+            // An old kernel, or a sandbox that does not know the call.
+            Err(Errno::NOSYS | Errno::PERM) => return open_by_steps(folder, path, flags, mode),
+            result => return result,
+        }
+    }
+    Err(Errno::AGAIN)
+}
+
+/// The same for a system that cannot: no link is followed at all.
+fn open_by_steps(folder: BorrowedFd<'_>, path: &str, flags: OFlags, mode: Mode) -> Result<OwnedFd, Errno> {
+    const STEP: OFlags = OFlags::PATH.union(OFlags::DIRECTORY).union(OFlags::CLOEXEC).union(OFlags::NOFOLLOW);
+    let mut above: Option<OwnedFd> = None;
+    let mut rest = path;
+    while let Some((name, next)) = rest.split_once('/') {
+        let from = above.as_ref().map_or(folder, AsFd::as_fd);
+        above = Some(openat(from, name, STEP, Mode::empty())?);
+        rest = next;
+    }
+    openat(above.as_ref().map_or(folder, AsFd::as_fd), rest, flags | OFlags::NOFOLLOW, mode)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn both_ways_to_open_find_files_and_refuse_links_that_lead_out() {
+        let outside = tempfile::tempdir().unwrap();
+        std::fs::write(outside.path().join("secret"), "x").unwrap();
+        let folder = tempfile::tempdir().unwrap();
+        std::fs::create_dir_all(folder.path().join("jobs/a")).unwrap();
+        std::fs::write(folder.path().join("jobs/a/job.json"), "{}").unwrap();
+        std::os::unix::fs::symlink(outside.path(), folder.path().join("jobs/out")).unwrap();
+        std::os::unix::fs::symlink(outside.path().join("secret"), folder.path().join("jobs/file")).unwrap();
+        let root = Root::open(folder.path()).unwrap().unwrap();
+        let flags = OFlags::RDONLY | OFlags::CLOEXEC;
+        for open in [
+            |fd: BorrowedFd<'_>, path: &str, flags| open_by_steps(fd, path, flags, Mode::empty()),
+            open_beneath,
+        ] {
+            assert!(open(root.as_fd(), "jobs/a/job.json", flags).is_ok());
+            for out in ["jobs/out/secret", "jobs/file"] {
+                assert!(open(root.as_fd(), out, flags).is_err(), "{out}");
+            }
+        }
+    }
+}

@@ -1,0 +1,163 @@
+//! What the index shows: the active jobs with what they need, or all of them.
+
+use rustix::fs::OFlags;
+use tidewheel_core::job::{Brief, JobId};
+
+use super::check::check;
+use super::done;
+use super::line::{Entry, Line};
+use super::load::Index;
+use super::merge::needs;
+use crate::jobs::files::beneath::Root;
+use crate::jobs::files::read::{self, State};
+use crate::jobs::files::scan;
+use crate::jobs::files::signature::Signature;
+use crate::jobs::needs::Needs;
+use crate::jobs::{JobStoreError, Jobs};
+
+impl Index {
+    /// Returns what a pass of the scheduler needs, as it was at the last refresh.
+    pub(in crate::jobs::files) fn active(&self) -> Jobs {
+        let mut visible = self.live.entries.values().filter_map(Entry::visible);
+        // Where all are active, nobody has to find out what they need.
+        let has_others = visible.any(|brief| brief.status.is_terminal());
+        let needs = if has_others { needs(&self.live) } else { Needs::default() };
+        self.live_jobs(|entry| entry.visible().filter(|brief| needs.has(brief)))
+    }
+
+    /// Returns all jobs, also those of runs that were never enqueued to the end.
+    pub(in crate::jobs::files) fn all(&self, root: &Root) -> Result<Jobs, JobStoreError> {
+        let fail = |source| JobStoreError::Io { verb: "read", path: root.path("jobs/index.done"), source };
+        let text = self.done.text().map_err(fail)?;
+        let mut jobs = self.live_jobs(Entry::brief);
+        let lines = done::lines(&text, done::HEADER).map(|(_, line)| line);
+        let over = lines.filter(|line| !self.live.entries.contains_key(line.id)).map(Source::Over);
+        let live = std::mem::take(&mut jobs.briefs);
+        let mut sources: Vec<Source<'_>> = over.chain(live.values().map(Source::Live)).collect();
+        // In order from the start, so that the map is made at once and no brief is moved twice.
+        sources.sort_by(|one, other| one.id().cmp(other.id()));
+        jobs.briefs = read_all(&sources).into_iter().collect();
+        Ok(jobs)
+    }
+
+    /// Adds jobs that became live while we read, or were over again by then: their lines were crossed out before we
+    /// came to them. Returns whether what we have is whole.
+    fn catch_up(&mut self, root: &Root, jobs: &mut Jobs) -> bool {
+        // Each time is shorter than the one before; somebody who writes all the time does not hold us for ever.
+        const TRIES: usize = 8;
+        self.live.touching.clear();
+        for _ in 0..TRIES {
+            let (known, over) = (self.length(), self.done.length);
+            if !self.follow(root).unwrap_or(false) {
+                return false;
+            }
+            if self.length() == known {
+                return true;
+            }
+            let Ok(text) = self.done.part(over, self.done.length) else { return false };
+            let lines: Vec<Source<'_>> = done::lines(&text, 0).map(|(_, line)| Source::Over(line)).collect();
+            let mut found = read_all(&lines);
+            for (id, entry) in &self.live.entries {
+                if let Some(brief) = entry.visible()
+                    && !jobs.briefs.contains_key(id)
+                {
+                    found.push((id.clone(), brief.clone()));
+                }
+            }
+            for id in self.live.touching.iter().filter(|id| !jobs.briefs.contains_key(*id)) {
+                if let (_, State::Job(brief)) = read::state(root, id)
+                    && (read::is_begun(brief.status)
+                        || brief.run.as_ref().is_none_or(|run| read::has_manifest(root, run)))
+                {
+                    found.push((id.clone(), *brief));
+                }
+            }
+            for (id, brief) in found {
+                jobs.briefs.entry(id).or_insert(brief);
+            }
+        }
+        false
+    }
+
+    fn live_jobs(&self, wanted: impl Fn(&Entry) -> Option<&Brief>) -> Jobs {
+        let mut jobs = Jobs { unreadable: self.live.strange.clone(), ..Jobs::default() };
+        for (id, entry) in &self.live.entries {
+            if let State::Unreadable(why) = &entry.state {
+                jobs.unreadable.insert(id.to_string(), why.clone());
+            } else if let Some(brief) = wanted(entry) {
+                jobs.briefs.insert(id.clone(), brief.clone());
+            }
+        }
+        jobs
+    }
+}
+
+/// Returns all jobs that are there for everybody, without a turn; writes nothing.
+pub(in crate::jobs::files) fn jobs(root: &Root) -> Result<Jobs, JobStoreError> {
+    // Somebody else may replace the index while we read it; a few times are enough, and the records never lie.
+    const TRIES: usize = 4;
+    for _ in 0..TRIES {
+        let Ok(Some(mut index)) = Index::open(root, OFlags::RDONLY) else { break };
+        let Ok(found) = check(&index, root) else { continue };
+        if let Some(strange) = found.strange {
+            index.live.strange = strange;
+        }
+        for (id, entry) in found.changed {
+            // What has no record, or no directory any more, hides the line that is left of it.
+            let vacant = || Entry { signature: Signature(0, 0, 0), state: State::Vacant, is_hidden: false };
+            index.live.entries.insert(id, entry.unwrap_or_else(vacant));
+        }
+        let Ok(mut jobs) = index.all(root) else { continue };
+        jobs.briefs.retain(|id, _| index.live.entries.get(id).is_none_or(|entry| !entry.is_hidden));
+        if index.catch_up(root, &mut jobs) {
+            return Ok(jobs);
+        }
+    }
+    Ok(scan::scan(root)?.visible(root))
+}
+
+/// Where a brief comes from.
+enum Source<'t> {
+    Over(Line<'t>),
+    Live(&'t Brief),
+}
+
+impl Source<'_> {
+    fn id(&self) -> &str {
+        match self {
+            Self::Over(line) => line.id,
+            Self::Live(brief) => brief.id.as_str(),
+        }
+    }
+
+    fn read(&self) -> Option<(JobId, Brief)> {
+        match self {
+            Self::Over(line) => {
+                let id = JobId::new(line.id).ok()?;
+                let brief = line.brief(&id)?;
+                Some((id, brief))
+            }
+            Self::Live(brief) => Some((brief.id.clone(), (*brief).clone())),
+        }
+    }
+}
+
+/// Reads all, in two threads where they are many.
+fn read_all(sources: &[Source<'_>]) -> Vec<(JobId, Brief)> {
+    const MANY: usize = 500;
+    let read = |sources: &[Source<'_>], mut briefs: Vec<(JobId, Brief)>| {
+        briefs.extend(sources.iter().filter_map(Source::read));
+        briefs
+    };
+    if sources.len() < MANY {
+        return read(sources, Vec::with_capacity(sources.len()));
+    }
+    let (first, second) = sources.split_at(sources.len() / 2);
+    std::thread::scope(|scope| {
+        let other = scope.spawn(|| read(second, Vec::with_capacity(second.len())));
+        let mut all = read(first, Vec::with_capacity(sources.len()));
+        // A thread that panicked had lines that nobody can read.
+        all.extend(other.join().unwrap_or_default());
+        all
+    })
+}

@@ -1,0 +1,98 @@
+//! Locks of the kernel, which sets them free when their holder dies. The files stay when nobody holds them.
+
+use std::fs::{File, TryLockError};
+use std::io::{self, Write as _};
+
+use rustix::fs::{FileType, OFlags, openat};
+use tidewheel_core::job::JobId;
+
+use super::beneath::{FILE_MODE, Root};
+use super::layout;
+use super::signature::Found;
+use crate::jobs::JobStoreError;
+
+/// Waits for the lock of the turns.
+pub(super) fn turn(root: &Root) -> Result<File, JobStoreError> {
+    let fail = |source| turn_error(root, source);
+    loop {
+        let file = open(root, layout::JOBS, layout::TURN_LOCK)?;
+        match file.lock() {
+            Ok(()) if is_in_place(root, &file).map_err(fail)? => {
+                sign(&file);
+                return Ok(file);
+            }
+            Ok(()) => {}
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(source) => return Err(fail(source)),
+        }
+    }
+}
+
+/// Takes the lock of the turns if it is free.
+pub(super) fn try_turn(root: &Root) -> Result<Option<File>, JobStoreError> {
+    let fail = |source| turn_error(root, source);
+    loop {
+        let file = open(root, layout::JOBS, layout::TURN_LOCK)?;
+        if !taken(&file).map_err(fail)? {
+            return Ok(None);
+        }
+        if is_in_place(root, &file).map_err(fail)? {
+            sign(&file);
+            return Ok(Some(file));
+        }
+    }
+}
+
+/// Tells whether a file that we locked is still the one that others find: somebody may have deleted it meanwhile.
+fn is_in_place(root: &Root, file: &File) -> io::Result<bool> {
+    let found = root.look(&format!("{}/{}", layout::JOBS, layout::TURN_LOCK))?;
+    let own = Found::of(file)?;
+    Ok(found.is_some_and(|found| found.signature.2 == own.signature.2))
+}
+
+/// Takes the run lock of a job if it is free.
+pub(super) fn run(root: &Root, id: &JobId) -> Result<Option<File>, JobStoreError> {
+    let folder = layout::job(id);
+    let file = open(root, &folder, layout::RUN_LOCK)?;
+    let path = root.path(&layout::of_job(id, layout::RUN_LOCK));
+    let is_taken = taken(&file).map_err(|source| JobStoreError::Io { verb: "lock", path, source })?;
+    Ok(is_taken.then_some(file))
+}
+
+fn open(root: &Root, folder: &str, name: &str) -> Result<File, JobStoreError> {
+    const FLAGS: OFlags = OFlags::RDWR
+        .union(OFlags::CREATE)
+        .union(OFlags::NOFOLLOW)
+        .union(OFlags::NONBLOCK)
+        .union(OFlags::NOCTTY)
+        .union(OFlags::CLOEXEC);
+    let path = || root.path(&format!("{folder}/{name}"));
+    let fail = |source| JobStoreError::Io { verb: "open", path: path(), source };
+    let folder = root.folder(folder).map_err(fail)?;
+    let file = File::from(openat(folder, name, FLAGS, FILE_MODE).map_err(|error| fail(error.into()))?);
+    if Found::of(&file).map_err(fail)?.kind != FileType::RegularFile {
+        return Err(fail(io::Error::other("it is no regular file")));
+    }
+    Ok(file)
+}
+
+fn taken(file: &File) -> io::Result<bool> {
+    match file.try_lock() {
+        Ok(()) => Ok(true),
+        Err(TryLockError::WouldBlock) => Ok(false),
+        Err(TryLockError::Error(error)) => Err(error),
+    }
+}
+
+/// Writes who holds the lock, for people who look. Nobody depends on it, so no error counts.
+fn sign(mut file: &File) {
+    let name = std::fs::read_to_string("/proc/self/comm").unwrap_or_default();
+    let text = format!("{} {}\n", std::process::id(), name.trim_end());
+    if file.set_len(0).is_ok() {
+        drop(file.write_all(text.as_bytes()));
+    }
+}
+
+fn turn_error(root: &Root, source: io::Error) -> JobStoreError {
+    JobStoreError::Io { verb: "lock", path: root.path("jobs/scheduler.lock"), source }
+}

@@ -1,0 +1,24 @@
+//! Jobs as plain files in the data directory, for any number of processes of one machine.
+
+mod append;
+mod artifacts;
+mod beneath;
+mod commit;
+mod folders;
+mod grave;
+mod group;
+mod index;
+mod layout;
+mod lock;
+mod read;
+mod remove;
+mod rewind;
+mod scan;
+mod signature;
+mod staging;
+mod store;
+mod sweep;
+mod sync;
+mod turn;
+
+pub use store::Files;

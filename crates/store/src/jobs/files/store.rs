@@ -1,0 +1,230 @@
+//! The store itself: one data directory, opened once.
+
+use std::collections::BTreeSet;
+use std::fs::File;
+use std::path::{Path, PathBuf};
+use std::sync::{Mutex, OnceLock, PoisonError};
+
+use serde_json::{Value, json};
+use tidewheel_core::job::{JobEvent, JobId, JobOutcome, Manifest, NodeId, Record, RunId};
+use tidewheel_core::time::Timestamp;
+
+use super::beneath::Root;
+use super::folders::Folders;
+use super::index::{self, Index};
+use super::staging::Staging;
+use super::sync::Disk;
+use super::turn::FilesTurn;
+use super::{artifacts, commit, layout, lock, read};
+use crate::jobs::{Due, JobStore, JobStoreError, Jobs, Turn};
+
+/// Keeps jobs as plain files in a data directory; any number of processes may have it open.
+#[derive(Debug)]
+pub struct Files {
+    data: PathBuf,
+    root: OnceLock<Root>,
+    disk: Disk,
+    /// What the last turn of this process knew.
+    index: Mutex<Option<Index>>,
+}
+
+impl Files {
+    /// Opens the data directory, and makes it if it is missing.
+    ///
+    /// # Errors
+    /// It cannot be made or opened.
+    pub fn open(data: &Path) -> Result<Self, JobStoreError> {
+        let fail = |source| JobStoreError::Io { verb: "open", path: data.to_owned(), source };
+        std::fs::create_dir_all(data).map_err(fail)?;
+        let store = Self::open_existing(data)?;
+        let mut folders = Folders::new(store.there()?);
+        folders.make(".", layout::JOBS).and_then(|_| folders.make(layout::JOBS, "runs")).map_err(fail)?;
+        Ok(store)
+    }
+
+    /// Opens the data directory to read; nothing is made or written, and a missing directory has no jobs.
+    ///
+    /// # Errors
+    /// It is there, and cannot be opened.
+    pub fn open_existing(data: &Path) -> Result<Self, JobStoreError> {
+        let fail = |source| JobStoreError::Io { verb: "open", path: data.to_owned(), source };
+        let data = std::path::absolute(data).map_err(fail)?;
+        let store = Self { data, root: OnceLock::new(), disk: Disk::new(), index: Mutex::new(None) };
+        store.root()?;
+        Ok(store)
+    }
+
+    /// Returns the directory, if it is there by now.
+    pub(super) fn root(&self) -> Result<Option<&Root>, JobStoreError> {
+        if let Some(root) = self.root.get() {
+            return Ok(Some(root));
+        }
+        let fail = |source| JobStoreError::Io { verb: "open", path: self.data.clone(), source };
+        let Some(root) = Root::open(&self.data).map_err(fail)? else { return Ok(None) };
+        Ok(Some(self.root.get_or_init(|| root)))
+    }
+
+    /// Returns the directory, which has to be there.
+    pub(super) fn there(&self) -> Result<&Root, JobStoreError> {
+        let missing = || JobStoreError::Io {
+            verb: "open",
+            path: self.data.clone(),
+            source: std::io::ErrorKind::NotFound.into(),
+        };
+        self.root()?.ok_or_else(missing)
+    }
+
+    /// Returns what the last turn knew; whoever has the turn gives it back.
+    pub(super) fn take_index(&self) -> Option<Index> {
+        self.index.lock().unwrap_or_else(PoisonError::into_inner).take()
+    }
+
+    /// Keeps what a turn knows for the next one.
+    pub(super) fn keep_index(&self, index: Index) {
+        *self.index.lock().unwrap_or_else(PoisonError::into_inner) = Some(index);
+    }
+
+    pub(super) const fn disk(&self) -> &Disk {
+        &self.disk
+    }
+
+    /// Replaces one file in the directory of a job, and syncs the directory where that is wanted.
+    fn replace(&self, id: &JobId, name: &str, text: &str, is_name_synced: bool) -> Result<(), JobStoreError> {
+        self.disk.check()?;
+        let root = self.there()?;
+        let fail =
+            |source| JobStoreError::Io { verb: "write", path: root.path(&layout::of_job(id, name)), source };
+        let (mut folders, mut staging) = (Folders::new(root), Staging::new(1));
+        let staged = staging.write(&mut folders, &layout::job(id), name, text).map_err(fail)?;
+        if let Err(error) = staging.sync(&folders, &self.disk) {
+            staged.discard(&mut folders);
+            return Err(error);
+        }
+        if let Err(error) = staged.place(&mut folders) {
+            staged.discard(&mut folders);
+            return Err(fail(error));
+        }
+        if is_name_synced { folders.sync(&self.disk) } else { Ok(()) }
+    }
+}
+
+impl JobStore for Files {
+    fn turn(&self) -> Result<Box<dyn Turn + '_>, JobStoreError> {
+        self.disk.check()?;
+        Ok(Box::new(FilesTurn::new(self, lock::turn(self.there()?)?)))
+    }
+
+    fn try_turn(&self) -> Result<Option<Box<dyn Turn + '_>>, JobStoreError> {
+        self.disk.check()?;
+        let lock = lock::try_turn(self.there()?)?;
+        Ok(lock.map(|lock| Box::new(FilesTurn::new(self, lock)) as Box<dyn Turn + '_>))
+    }
+
+    fn record(&self, id: &JobId) -> Result<Option<Record>, JobStoreError> {
+        let Some(root) = self.root()? else { return Ok(None) };
+        let record = read::record(root, id)?;
+        Ok(record.filter(|record| {
+            read::is_begun(record.status) || record.run().is_none_or(|run| read::has_manifest(root, &run))
+        }))
+    }
+
+    fn manifest(&self, run: &RunId) -> Result<Option<Manifest>, JobStoreError> {
+        self.root()?.map_or(Ok(None), |root| read::manifest(root, run))
+    }
+
+    fn manifest_with(&self, run: &RunId, node: &NodeId) -> Result<Option<Manifest>, JobStoreError> {
+        self.root()?.map_or(Ok(None), |root| read::manifest_with(root, run, node))
+    }
+
+    fn runs(&self) -> Result<BTreeSet<RunId>, JobStoreError> {
+        self.root()?.map_or_else(|| Ok(BTreeSet::new()), read::runs)
+    }
+
+    fn outcome(&self, id: &JobId) -> Result<Option<JobOutcome>, JobStoreError> {
+        self.root()?.map_or(Ok(None), |root| read::json(root, &layout::of_job(id, layout::OUTCOME)))
+    }
+
+    fn events(&self, id: &JobId) -> Result<Vec<JobEvent>, JobStoreError> {
+        self.root()?.map_or_else(|| Ok(Vec::new()), |root| read::events(root, id))
+    }
+
+    fn jobs(&self) -> Result<Jobs, JobStoreError> {
+        let Some(root) = self.root()? else { return Ok(Jobs::default()) };
+        index::jobs(root)
+    }
+
+    fn take_run_lock(&self, id: &JobId) -> Result<Option<File>, JobStoreError> {
+        lock::run(self.there()?, id)
+    }
+
+    fn write_process(&self, record: &Record) -> Result<(), JobStoreError> {
+        commit::check_version(self.there()?, &record.id)?;
+        self.replace(&record.id, layout::RECORD, &record.to_json(), false)
+    }
+
+    fn write_ended(&self, ended: &JobOutcome) -> Result<(), JobStoreError> {
+        self.replace(&ended.job_id, layout::ENDED, &commit::outcome_text(ended), true)
+    }
+
+    fn ended(&self, id: &JobId) -> Result<Option<JobOutcome>, JobStoreError> {
+        self.root()?.map_or(Ok(None), |root| read::json(root, &layout::of_job(id, layout::ENDED)))
+    }
+
+    fn has_marker(&self, type_id: &str, key: &str, of: Option<&[JobId]>) -> Result<bool, JobStoreError> {
+        self.root()?.map_or(Ok(false), |root| artifacts::has_marker(root, type_id, key, of))
+    }
+
+    fn payload(
+        &self,
+        type_id: &str,
+        key: &str,
+        of: Option<&[JobId]>,
+    ) -> Result<Option<Value>, JobStoreError> {
+        self.root()?.map_or(Ok(None), |root| artifacts::payload(root, type_id, key, of))
+    }
+
+    fn ask_to_cancel(&self, id: &JobId, by: &str, at: Timestamp) -> Result<(), JobStoreError> {
+        let text = read::text(&json!({ "by": by, "at": at.to_string() }));
+        self.replace(id, layout::CANCEL, &text, true)
+    }
+
+    fn is_asked_to_cancel(&self, id: &JobId) -> Result<bool, JobStoreError> {
+        let Some(root) = self.root()? else { return Ok(false) };
+        let path = layout::of_job(id, layout::CANCEL);
+        let found = root.look(&path);
+        let fail = |source| JobStoreError::Io { verb: "read", path: root.path(&path), source };
+        Ok(found.map_err(fail)?.is_some())
+    }
+
+    fn due(&self) -> Result<Due, JobStoreError> {
+        self.root()?.map_or_else(|| Ok(Due::default()), super::turn::due)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::jobs::Batch;
+
+    /// What the disk did not take may be there or not; nobody may build on it.
+    #[test]
+    fn a_disk_that_fails_once_is_not_written_to_again() {
+        let folder = tempfile::tempdir().unwrap();
+        let mut store = Files::open(folder.path()).unwrap();
+        let record = |id| Record::new(JobId::new(id).unwrap(), Timestamp::from_millis(1));
+        let batch = |id| Batch { records: vec![record(id)], ..Batch::default() };
+        assert!(store.turn().unwrap().commit(batch("a")).unwrap().is_empty());
+        store.disk = Disk::failing();
+        let mut turn = store.turn().unwrap();
+        assert!(matches!(turn.commit(batch("b")), Err(JobStoreError::Io { verb: "sync", .. })));
+        assert!(matches!(turn.commit(batch("c")), Err(JobStoreError::Broken)));
+        assert!(matches!(turn.set_due(Due { runs: true, ..Due::default() }), Err(JobStoreError::Broken)));
+        drop(turn);
+        assert!(matches!(store.turn().map(drop), Err(JobStoreError::Broken)));
+        assert!(matches!(store.write_process(&record("a")), Err(JobStoreError::Broken)));
+        // Nothing of what failed is left, and a new start goes on.
+        let again = Files::open(folder.path()).unwrap();
+        let jobs = again.turn().unwrap().all().unwrap();
+        assert_eq!(jobs.briefs.keys().map(JobId::as_str).collect::<Vec<_>>(), ["a"]);
+    }
+}

@@ -1,0 +1,178 @@
+//! The turn of one process: what it sees, and what it writes.
+
+use std::collections::BTreeSet;
+use std::fs::File;
+
+use serde_json::{Value, json};
+use tidewheel_core::job::{Brief, JobId, RunId};
+use tidewheel_core::time::Timestamp;
+
+use super::beneath::Root;
+use super::commit::Committed;
+use super::folders::Folders;
+use super::index::{Entry, Index, Written};
+use super::read::State;
+use super::staging::Staging;
+use super::store::Files;
+use super::{commit, layout, read};
+use crate::jobs::{Batch, Due, JobStoreError, Jobs, Turn};
+
+/// The turn of one process, as long as it holds the lock.
+pub(super) struct FilesTurn<'s> {
+    store: &'s Files,
+    /// What we know of all jobs; nothing before it is needed, and after it could not be kept up.
+    index: Option<Index>,
+    /// Invariant: held until the turn is dropped; the kernel gives it back.
+    _lock: File,
+}
+
+impl<'s> FilesTurn<'s> {
+    pub(super) const fn new(store: &'s Files, lock: File) -> Self {
+        Self { store, index: None, _lock: lock }
+    }
+
+    /// Returns the index as it was last brought up to date in this turn.
+    fn index(&mut self, root: &Root) -> Result<&mut Index, JobStoreError> {
+        if self.index.is_none() {
+            let mut index = Index::for_turn(root, self.store.take_index())?;
+            index.refresh(root)?;
+            self.index = Some(index);
+        }
+        Ok(self.index.as_mut().expect("invariant: it was set above"))
+    }
+
+    /// Returns the index after a look at what others have changed.
+    fn fresh_index(&mut self, root: &Root) -> Result<&Index, JobStoreError> {
+        match self.index.take() {
+            // If it cannot be brought up to date it is left behind, and the next one is read from its files.
+            Some(mut index) => {
+                index.refresh(root)?;
+                Ok(self.index.insert(index))
+            }
+            None => self.index(root).map(|index| &*index),
+        }
+    }
+}
+
+impl Drop for FilesTurn<'_> {
+    fn drop(&mut self) {
+        if let Some(index) = self.index.take() {
+            self.store.keep_index(index);
+        }
+    }
+}
+
+impl Turn for FilesTurn<'_> {
+    fn active(&mut self) -> Result<Jobs, JobStoreError> {
+        let root = self.store.there()?;
+        Ok(self.fresh_index(root)?.active())
+    }
+
+    fn all(&mut self) -> Result<Jobs, JobStoreError> {
+        let root = self.store.there()?;
+        self.fresh_index(root)?.all(root)
+    }
+
+    fn shared(&mut self, name: &str) -> Result<Option<Value>, JobStoreError> {
+        let path = format!("{}/{}", layout::SHARED, layout::shared_name(name));
+        let value: Option<Value> = read::json(self.store.there()?, &path)?;
+        Ok(value.and_then(|mut value| value.get_mut("value").map(Value::take)))
+    }
+
+    fn commit(&mut self, batch: Batch) -> Result<Vec<(JobId, JobStoreError)>, JobStoreError> {
+        let (root, disk) = (self.store.there()?, self.store.disk());
+        disk.check()?;
+        let touched: BTreeSet<&JobId> =
+            batch.records.iter().map(|record| &record.id).chain(&batch.removed).collect();
+        // Jobs of a run that is enqueued again may be anywhere.
+        let is_new = |run: &RunId| !read::has_manifest(root, run);
+        let new_run = batch.manifest.as_ref().map(|manifest| manifest.run_id.clone()).filter(is_new);
+        let index = self.index(root)?;
+        index.touch(touched.iter().copied(), root)?;
+        let committed = match commit::commit(root, disk, &batch) {
+            Ok(committed) => committed,
+            Err(error) => {
+                // The note stays: whoever comes next reads these records again.
+                self.index = None;
+                return Err(error);
+            }
+        };
+        if touched.is_empty() && batch.removed_runs.is_empty() && committed.links == 0 {
+            return Ok(committed.failed);
+        }
+        let written = Written { new_run, ..written(root, &batch, &committed) };
+        // The records are written; an index that cannot follow is read again, with its note.
+        if index.wrote(root, written).is_err() {
+            self.index = None;
+        }
+        Ok(committed.failed)
+    }
+
+    fn set_due(&mut self, due: Due) -> Result<(), JobStoreError> {
+        self.store.disk().check()?;
+        let root = self.store.there()?;
+        let text = due_text(due);
+        let path = format!("{}/{}", layout::JOBS, layout::DUE);
+        if root.read(&path).is_ok_and(|found| found.is_some_and(|(before, _)| before == text)) {
+            return Ok(());
+        }
+        let fail = |source| JobStoreError::Io { verb: "write", path: root.path(&path), source };
+        self.index(root)?;
+        let (mut folders, mut staging) = (Folders::new(root), Staging::new(1));
+        let staged = staging.write(&mut folders, layout::JOBS, layout::DUE, &text).map_err(fail)?;
+        // Not synced: whoever starts after a crash looks at the jobs first.
+        staged.place(&mut folders).map_err(|error| {
+            staged.discard(&mut folders);
+            fail(error)
+        })?;
+        if self.index(root)?.renamed(root).is_err() {
+            self.index = None;
+        }
+        Ok(())
+    }
+}
+
+/// Reads when somebody has to look again. It is a cache: what cannot be understood is as good as missing.
+pub(super) fn due(root: &Root) -> Result<Due, JobStoreError> {
+    let path = format!("{}/{}", layout::JOBS, layout::DUE);
+    let value: Value = match read::json(root, &path) {
+        Ok(value) => value.unwrap_or_default(),
+        Err(JobStoreError::Json { .. }) => Value::Null,
+        Err(error) => return Err(error),
+    };
+    let is = |name: &str| value.get(name).and_then(Value::as_bool).unwrap_or(false);
+    let at = value.get("at").and_then(Value::as_str).and_then(|text| Timestamp::parse(text).ok());
+    Ok(Due { at, watches: is("watches"), runs: is("runs") })
+}
+
+fn due_text(due: Due) -> String {
+    let Due { at, watches, runs } = due;
+    let value = json!({ "at": at.map(|at| at.to_string()), "watches": watches, "runs": runs });
+    format!("{value}\n")
+}
+
+/// Returns what the index has to know of a batch that was written.
+fn written(root: &Root, batch: &Batch, committed: &Committed) -> Written {
+    let mut written = Written {
+        made: committed.made.clone(),
+        has_removed_runs: !batch.removed_runs.is_empty(),
+        links: committed.links,
+        ..Written::default()
+    };
+    for record in &batch.records {
+        if let Some(signature) = committed.records.get(&record.id) {
+            let state = State::Job(Box::new(Brief::from(record)));
+            let entry = Entry { signature: *signature, state, is_hidden: false };
+            written.records.insert(record.id.clone(), Some(entry));
+        }
+    }
+    written.records.extend(batch.removed.iter().map(|id| (id.clone(), None)));
+    for (id, _) in &committed.failed {
+        // Nothing of it should have changed; the record itself says whether that is so.
+        let (signature, state) = read::state(root, id);
+        let is_there = root.look(&layout::job(id)).is_ok_and(|found| found.is_some());
+        let entry = Entry { signature, state, is_hidden: false };
+        written.records.insert(id.clone(), is_there.then_some(entry));
+    }
+    written
+}
