@@ -44,7 +44,8 @@ impl Scheduler {
         };
         let mut pass = self.pass()?;
         let mut record = pass.record(id)?;
-        if record.status == JobStatus::Running {
+        // It may come to its own end before it hears of it, and run once more before anybody looks.
+        while record.status == JobStatus::Running {
             self.store.ask_to_cancel(id, &self.options.actor, pass.now)?;
             drop(pass);
             self.end_running(id)?;
@@ -60,7 +61,6 @@ impl Scheduler {
                 // It was cancelled, and its own loop has rewound it since, which took the wish away.
                 return Ok(Cancelled { record, cleanup: Cleanup::Skipped, ticked: pass.conclude()? });
             }
-            // Otherwise it came to its own end before it heard of it, for good or with another attempt to come.
         }
         if record.status.is_terminal() {
             return Err(CancelError(id.clone()).into());

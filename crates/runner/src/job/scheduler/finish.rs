@@ -4,8 +4,8 @@ use std::collections::BTreeSet;
 
 use serde_json::Value;
 use tidewheel_core::job::{
-    Answer, Artifact, Cause, Ended, JobId, JobOutcome, Metadata, NodeOutcome, Record, RewindError, Shared,
-    finish, reset, rewind,
+    Answer, Artifact, Cause, Cleanup, Ended, JobId, JobOutcome, Metadata, NodeOutcome, Record, RewindError,
+    Shared, cancel, finish, loop_back, reset, rewind,
 };
 use tidewheel_core::time::Timestamp;
 use tidewheel_store::jobs::{JobStore as _, Marker, Payload};
@@ -43,6 +43,15 @@ impl Pass<'_> {
         let key = record.schedule.limits.as_deref().and_then(|limits| limits.idempotency_key.as_ref());
         if let (Some(key), NodeOutcome::Succeeded) = (key, ended.outcome) {
             self.batch.shared.push((key_row(key), record.id.as_str().into()));
+        }
+        if record.status.is_active() && self.scheduler.store.is_asked_to_cancel(&record.id)? {
+            // The attempt did not hear of it in time, and there is to be no other.
+            let (outcome, event) = cancel(&mut record, &Cleanup::Skipped, ended.at)?;
+            self.batch.outcomes.push(outcome);
+            self.batch.events.push((record.id.clone(), event));
+            if let Some(node) = node {
+                loop_back(&mut record, node, ended.at);
+            }
         }
         self.change(record);
         Ok(())

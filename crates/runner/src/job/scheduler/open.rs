@@ -65,7 +65,7 @@ impl Scheduler {
     pub(super) fn take_lock_of(&self, id: &JobId) -> Result<Option<File>, SchedulerError> {
         match self.supervised.get() {
             // Somebody may have taken its lock away: then it is not the one that others look at.
-            Some((supervised, lock)) if supervised == id && is_at(lock, &self.directory_of(id)) => {
+            Some((_, lock)) if self.supervises(id) => {
                 let lock = lock.try_clone();
                 let path = self.directory_of(id).join("run.lock");
                 let lock = lock.map_err(|source| JobStoreError::Io { verb: "hand over", path, source })?;
@@ -73,6 +73,12 @@ impl Scheduler {
             }
             Some(_) | None => Ok(self.store.take_run_lock(id)?),
         }
+    }
+
+    /// Tells whether this process is, for everybody else, the supervisor of a job.
+    pub(super) fn supervises(&self, id: &JobId) -> bool {
+        let own = self.supervised.get().filter(|(supervised, _)| supervised == id);
+        own.is_some_and(|(_, lock)| is_at(lock, &self.directory_of(id)))
     }
 
     /// Returns the directory of a job.

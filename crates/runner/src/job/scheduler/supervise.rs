@@ -171,7 +171,8 @@ impl<'s> Surroundings<'s> {
             grace: GRACE,
             on_spawn: &mut |started| {
                 let mut record = scheduler.store_record(&id).map_err(io::Error::other)?;
-                if record.status != JobStatus::Running || attempt_of(&record) != attempt {
+                let is_own = record.status == JobStatus::Running && attempt_of(&record) == attempt;
+                if !is_own || !scheduler.supervises(&id) {
                     return Err(io::Error::other("somebody else has ended this attempt"));
                 }
                 record.pid = Some(started.pid);
