@@ -318,6 +318,12 @@ fn hostile_records_reach_nothing() {
         }
     }
     symlink(world.outside().join("secret"), world.in_jobs("secret")).unwrap();
+    let of_linked = json!({
+        "id": "of-linked", "status": "queued", "child_args": ["--version"], "created_at": "2026-02-01T12:00:00Z",
+        "schedule": {"dependencies": [{"artifact": {"command_patch": {"job_id": "secret"}}}]},
+    });
+    fs::create_dir(world.in_jobs("of-linked")).unwrap();
+    fs::write(world.in_jobs("of-linked/job.json"), of_linked.to_string()).unwrap();
     fs::create_dir(world.in_jobs("linked")).unwrap();
     symlink(world.outside().join("secret/job.json"), world.in_jobs("linked/job.json")).unwrap();
 

@@ -59,7 +59,7 @@ impl<'s> Prober<'s> {
             }
             Artifact::TargetBranch { name } => self.branch(name),
             Artifact::MergeSentinel { slug } => match Slug::new(slug) {
-                Ok(slug) => is_there(&self.data.join("tmp/merge-conflicts").join(format!("{slug}.json"))),
+                Ok(slug) => self.file(&format!("tmp/merge-conflicts/{slug}.json")),
                 Err(error) => Answer::Failed(error.to_string()),
             },
             Artifact::CommandPatch { job_id } => match JobId::new(job_id) {
@@ -72,7 +72,7 @@ impl<'s> Prober<'s> {
 
     /// A patch is there if its file is, or if the job that should have made it succeeded.
     fn patch(&self, id: &JobId) -> Answer {
-        if is_there(&self.data.join("jobs").join(id.as_str()).join("command.patch")) == Answer::Yes {
+        if self.file(&format!("jobs/{id}/command.patch")) == Answer::Yes {
             return Answer::Yes;
         }
         yes_or_no(
@@ -82,6 +82,20 @@ impl<'s> Prober<'s> {
         )
     }
 
+    /// A file of the data directory is there if no link leads to it: what lies behind one is not its own.
+    fn file(&self, path: &str) -> Answer {
+        let mut reached = self.data.clone();
+        let mut is_file = false;
+        for part in Path::new(path) {
+            reached.push(part);
+            match reached.symlink_metadata() {
+                Ok(found) if !found.is_symlink() => is_file = found.is_file(),
+                _ => return Answer::No,
+            }
+        }
+        if is_file { Answer::Yes } else { Answer::No }
+    }
+
     fn branch(&self, name: &str) -> Answer {
         yes_or_no(self.git().head_of(name).map(|head| head.is_some()))
     }
@@ -89,10 +103,6 @@ impl<'s> Prober<'s> {
     fn git(&self) -> Git {
         Git::at(&self.root)
     }
-}
-
-fn is_there(path: &Path) -> Answer {
-    if path.symlink_metadata().is_ok_and(|file| file.is_file()) { Answer::Yes } else { Answer::No }
 }
 
 fn yes_or_no<E: std::error::Error>(result: Result<bool, E>) -> Answer {

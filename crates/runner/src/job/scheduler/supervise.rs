@@ -99,18 +99,21 @@ impl Scheduler {
             liveness: None,
             at: self.now(),
         };
+        // Somebody who took its lock away may have ended the attempt for it, and begun another one.
+        let is_own = |record: &Record| record.status == JobStatus::Running && attempt_of(record) == attempt;
         let turn = match self.store.try_turn()? {
             Some(turn) => turn,
             None => {
                 let record = self.store_record(id)?;
-                self.store.write_ended(&ended.to_outcome(&record))?;
+                if is_own(&record) {
+                    self.store.write_ended(&ended.to_outcome(&record))?;
+                }
                 self.store.turn()?
             }
         };
         let mut pass = self.pass_in(turn)?;
         let record = pass.record(id)?;
-        // Somebody who took its lock away may have ended the attempt for it.
-        if record.status == JobStatus::Running && attempt_of(&record) == attempt {
+        if is_own(&record) {
             pass.batch.payloads.extend(end.payloads.iter().cloned());
             pass.finish(record, &ended)?;
         }
