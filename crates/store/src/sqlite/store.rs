@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
-use std::thread;
+use std::thread::{self, JoinHandle};
 
 use rusqlite::Connection;
 use tidewheel_core::fact::RunId;
@@ -95,38 +95,27 @@ impl Sqlite {
         let gauges = Arc::<Gauges>::default();
         let (writes, queue) = mpsc::channel(WAITING_AT_MOST);
         let (running, ended) = mpsc::channel::<Infallible>(1);
-        let writer = Writer {
-            connection,
-            queue,
-            turns,
-            patience: options.patience,
-            clock: Arc::clone(&clock),
-            roster: Arc::clone(&roster),
-            gauges: Arc::clone(&gauges),
-        };
-        let is_running = running.clone();
-        spawn("tidewheel-write", move || {
-            writer.run();
-            drop(is_running);
-        })?;
         let reads = Arc::<Queue>::default();
         let store = Self {
             path: path.clone(),
             writes,
             reads: Arc::clone(&reads),
-            clock,
-            roster,
-            gauges,
+            clock: Arc::clone(&clock),
+            roster: Arc::clone(&roster),
+            gauges: Arc::clone(&gauges),
             ended: Mutex::new(ended),
         };
+        let mut readers = Vec::with_capacity(options.readers);
         for _ in 0..options.readers {
             let (reads, path, options) = (Arc::clone(&reads), path.clone(), options.clone());
-            let is_running = running.clone();
-            spawn("tidewheel-read", move || {
-                reader::run(&reads, &path, &options);
-                drop(is_running);
-            })?;
+            readers.push(spawn("tidewheel-read", move || reader::run(&reads, &path, &options))?);
         }
+        let patience = options.patience;
+        let writer = Writer { connection, queue, turns, patience, clock, roster, gauges, readers };
+        spawn("tidewheel-write", move || {
+            writer.run();
+            drop(running);
+        })?;
         Ok(store)
     }
 
@@ -212,9 +201,8 @@ fn settle(path: &Path, options: &Options) -> Result<PathBuf, StoreError> {
     Ok(path.canonicalize().map_err(Fault::from)?)
 }
 
-fn spawn(name: &str, work: impl FnOnce() + Send + 'static) -> Result<(), StoreError> {
-    thread::Builder::new().name(name.to_owned()).spawn(work).map_err(Fault::from)?;
-    Ok(())
+fn spawn(name: &str, work: impl FnOnce() + Send + 'static) -> Result<JoinHandle<()>, StoreError> {
+    Ok(thread::Builder::new().name(name.to_owned()).spawn(work).map_err(Fault::from)?)
 }
 
 impl Drop for Sqlite {

@@ -3,6 +3,7 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::thread::JoinHandle;
 use std::time::Duration;
 
 use rusqlite::Connection;
@@ -95,6 +96,8 @@ pub(crate) struct Writer {
     pub(crate) clock: Arc<dyn Clock>,
     pub(crate) roster: Arc<Roster>,
     pub(crate) gauges: Arc<Gauges>,
+    /// Those that read; their connections close before the one that writes.
+    pub(crate) readers: Vec<JoinHandle<()>>,
 }
 
 impl Writer {
@@ -118,6 +121,10 @@ impl Writer {
         }
         // Invariant: owners go after the last write; whoever sees them gone may take their runs.
         self.roster.clear();
+        // The last connection that closes moves the log of the database into it; of two that close at once none does.
+        for reader in self.readers.drain(..) {
+            let _panicked = reader.join();
+        }
     }
 
     fn serve(&mut self, mut group: Vec<Box<dyn Request>>) {

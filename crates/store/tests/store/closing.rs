@@ -32,6 +32,27 @@ async fn what_was_asked_before_the_end_is_done() {
 }
 
 #[tokio::test]
+async fn a_closed_store_is_one_file() {
+    for _ in 0..20 {
+        let place = Place::new();
+        let store = Arc::new(place.open());
+        write(&*store, new_run("a", None)).await.unwrap().unwrap();
+        let list = || {
+            let store = Arc::clone(&store);
+            tokio::spawn(async move { store.list(Filter::default()).await })
+        };
+        let reads: Vec<_> = (0..8).map(|_| list()).collect();
+        for read in reads {
+            read.await.unwrap().unwrap();
+        }
+        store.close().await;
+        let mut log = place.path().into_os_string();
+        log.push("-wal");
+        assert!(!std::path::Path::new(&log).exists(), "a copy of the database alone has everything");
+    }
+}
+
+#[tokio::test]
 async fn a_store_that_is_dropped_frees_its_owners_at_once() {
     let place = Place::new();
     let store = place.open();
