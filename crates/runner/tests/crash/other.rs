@@ -152,6 +152,19 @@ impl Other {
         rustix::process::kill_process(pid, signal).unwrap();
     }
 
+    /// Stops it, and waits until each of its threads stands: one that was about to write would write first.
+    pub(crate) fn stop(&self) {
+        self.signal(rustix::process::Signal::STOP);
+        let stands = |task: &Path| {
+            let stat = std::fs::read_to_string(task.join("stat")).unwrap_or_default();
+            stat.rsplit_once(") ").is_none_or(|(_, fields)| fields.starts_with('T'))
+        };
+        let threads = format!("/proc/{}/task", self.child.id());
+        while !std::fs::read_dir(&threads).unwrap().all(|task| stands(&task.unwrap().path())) {
+            std::thread::sleep(std::time::Duration::from_millis(1));
+        }
+    }
+
     /// Lets it end in peace.
     pub(crate) fn finish(&mut self) {
         drop(self.child.stdin.take());
