@@ -19,6 +19,21 @@ fn the_index_says_what_the_records_say() {
     }
 }
 
+/// Most processes live for one job, and each leaves lines behind that the next one has to read.
+#[test]
+fn the_index_does_not_grow_with_the_number_of_processes_that_wrote_it() {
+    let folder = quick_folder();
+    let data = folder.path().join("data");
+    for _ in 0..600 {
+        let store = Files::open(&data).unwrap();
+        let mut turn = store.turn().unwrap();
+        assert!(turn.active().unwrap().unreadable.is_empty());
+        assert_eq!(turn.commit(Batch { records: vec![job("a")], ..Batch::default() }).unwrap().len(), 0);
+    }
+    let size = fs::metadata(data.join("jobs/index.live")).unwrap().len();
+    assert!(size < 80 << 10, "{size} bytes about one job");
+}
+
 struct Place {
     folder: tempfile::TempDir,
     stores: Vec<Files>,

@@ -4,8 +4,8 @@ use std::collections::BTreeSet;
 
 use serde_json::Value;
 use tidewheel_core::job::{
-    Answer, Artifact, Cause, Cleanup, Ended, JobId, JobOutcome, Metadata, NodeOutcome, Record, RewindError,
-    Shared, cancel, finish, loop_back, reset, rewind,
+    Answer, Artifact, Cause, Cleanup, Ended, JobId, JobOutcome, Manifest, Metadata, NodeOutcome, Record,
+    RewindError, Shared, cancel, finish, loop_back, reset, rewind,
 };
 use tidewheel_core::time::Timestamp;
 use tidewheel_store::jobs::{JobStore as _, Marker, Payload};
@@ -16,18 +16,18 @@ use crate::job::worktree;
 
 impl Pass<'_> {
     /// Takes over the end of an attempt, with its markers, its next attempt or its way back.
-    pub(super) fn finish(&mut self, mut record: Record, ended: &Ended) -> Result<(), SchedulerError> {
-        // A manifest that cannot be read allows no retry; the end counts as it is.
-        let names = record.run().zip(record.node());
-        let manifest =
-            names.and_then(|(run, node)| self.scheduler.store.manifest_with(&run, &node).ok().flatten());
-        let node =
-            manifest.as_ref().zip(record.node()).and_then(|(manifest, node)| manifest.nodes.get(&node));
+    pub(super) fn finish(
+        &mut self,
+        mut record: Record,
+        manifest: Option<&Manifest>,
+        ended: &Ended,
+    ) -> Result<(), SchedulerError> {
+        let node = manifest.zip(record.node()).and_then(|(manifest, node)| manifest.nodes.get(&node));
         let policy = node.and_then(|node| node.policy().ok()?.resolved().ok());
         if let Some(policy) = policy {
             self.load_shared(Shared::names_of_policy(&policy))?;
         }
-        let created_at = record.deadline_from().or_else(|| Some(manifest.as_ref()?.created_at));
+        let created_at = record.deadline_from().or_else(|| Some(manifest?.created_at));
         let finished = finish(&mut record, node, created_at, ended, &mut self.shared);
         self.batch.events.extend(finished.events.into_iter().map(|event| (record.id.clone(), event)));
         self.batch.outcomes.extend(finished.outcome);

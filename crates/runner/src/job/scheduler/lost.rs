@@ -43,7 +43,9 @@ impl Pass<'_> {
                 None => Ended::lost(Liveness::MissingPid, self.now),
             },
         };
-        self.finish(record, &ended)?;
+        // A manifest that cannot be read allows no retry; the end counts as it is.
+        let manifest = self.scheduler.manifest_of(&record).ok().flatten();
+        self.finish(record, manifest.as_ref(), &ended)?;
         let is_told = |event: &JobEvent| told.iter().any(|told| same_kind(told, event));
         self.batch.events.retain(|(of, event)| of != id || !is_told(event));
         Ok(())

@@ -4,7 +4,7 @@ use std::io;
 use std::time::{Duration, Instant};
 
 use serde_json::{Map, Value};
-use tidewheel_core::job::{Ended, JobId, JobStatus, Manifest, Metadata, Record, RunId};
+use tidewheel_core::job::{Ended, JobId, JobStatus, Manifest, Metadata, Record};
 use tidewheel_core::policy::{Fallback, Resolved};
 use tidewheel_core::time::Timestamp;
 use tidewheel_store::jobs::{JobStore as _, JobStoreError};
@@ -31,19 +31,20 @@ impl Scheduler {
         detach();
         let record = self.store_record(id)?;
         let attempt = attempt_of(&record);
-        let end = self.attempt(&record);
-        self.conclude_attempt(id, attempt, &end)
+        let manifest = self.manifest_of(&record);
+        let end = self.attempt(&record, &manifest);
+        self.conclude_attempt(id, attempt, &end, manifest.ok().flatten().as_ref())
     }
 
     /// Runs the attempt. Whatever keeps it from being run is its failure.
-    fn attempt(&self, record: &Record) -> NodeEnd {
-        let manifest = match record.run().map(|run| self.read_manifest(&run, record)) {
-            None => None,
-            Some(Ok(Some(manifest))) => Some(manifest),
-            Some(Ok(None)) => return NodeEnd::failed("the manifest of its run is missing", 1),
-            Some(Err(error)) => {
+    fn attempt(&self, record: &Record, manifest: &Result<Option<Manifest>, JobStoreError>) -> NodeEnd {
+        let manifest = match manifest {
+            Ok(Some(manifest)) => Some(manifest),
+            Ok(None) if record.run().is_none() => None,
+            Ok(None) => return NodeEnd::failed("the manifest of its run is missing", 1),
+            Err(error) => {
                 return NodeEnd::failed(
-                    format!("the manifest of its run cannot be read: {}", chain(&error)),
+                    format!("the manifest of its run cannot be read: {}", chain(error)),
                     1,
                 );
             }
@@ -74,18 +75,25 @@ impl Scheduler {
         operation::run(&node, &mut |program| surroundings.execute(program))
     }
 
-    /// Reads the manifest of a run, as far as it is about this job.
-    fn read_manifest(&self, run: &RunId, record: &Record) -> Result<Option<Manifest>, JobStoreError> {
-        match record.node() {
-            Some(node) => self.store.manifest_with(run, &node),
-            None => self.store.manifest(run),
+    /// Reads the manifest of the run of a job, as far as it is about this job.
+    pub(super) fn manifest_of(&self, record: &Record) -> Result<Option<Manifest>, JobStoreError> {
+        match (record.run(), record.node()) {
+            (Some(run), Some(node)) => self.store.manifest_with(&run, &node),
+            (Some(run), None) => self.store.manifest(&run),
+            (None, _) => Ok(None),
         }
     }
 
     /// Puts the end of an attempt on record, and makes the pass that follows.
     ///
     /// If somebody else has the turn, the outcome is written before it is waited for: this process may die meanwhile.
-    fn conclude_attempt(&self, id: &JobId, attempt: u32, end: &NodeEnd) -> Result<Ticked, SchedulerError> {
+    fn conclude_attempt(
+        &self,
+        id: &JobId,
+        attempt: u32,
+        end: &NodeEnd,
+        manifest: Option<&Manifest>,
+    ) -> Result<Ticked, SchedulerError> {
         let ended = Ended {
             outcome: end.outcome,
             exit_code: end.exit_code,
@@ -115,7 +123,7 @@ impl Scheduler {
         let record = pass.record(id)?;
         if is_own(&record) {
             pass.batch.payloads.extend(end.payloads.iter().cloned());
-            pass.finish(record, &ended)?;
+            pass.finish(record, manifest, &ended)?;
         }
         pass.conclude()
     }

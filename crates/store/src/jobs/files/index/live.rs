@@ -32,14 +32,30 @@ pub(super) struct Seen {
     pub(super) done: u64,
 }
 
+/// How much of a text counts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Replayed {
+    /// Its bytes up to the last line that counts.
+    pub(super) counted: usize,
+    /// The bytes of those lines that say how a job is; the others say how it was.
+    pub(super) alive: usize,
+}
+
+/// What the last line about a job says.
+enum Latest<'t> {
+    Known(Line<'t>, usize),
+    Dropped,
+}
+
 /// The log makes no sense: somebody else wrote into it.
 #[derive(Debug)]
 pub(super) struct Damaged;
 
 impl Live {
-    /// Takes over lines; returns how many bytes of them count.
-    pub(super) fn replay(&mut self, text: &str) -> Result<usize, Damaged> {
+    /// Takes over lines. Only the last one of each job is read to its end.
+    pub(super) fn replay(&mut self, text: &str) -> Result<Replayed, Damaged> {
         let mut pending: Vec<&str> = Vec::new();
+        let mut latest: BTreeMap<&str, Latest<'_>> = BTreeMap::new();
         let (mut at, mut counted) = (0, 0);
         while let Some(end) = text[at..].find('\n') {
             let line = &text[at..at + end];
@@ -55,7 +71,7 @@ impl Live {
                 }
                 Some(b'C') => {
                     for line in pending.drain(..) {
-                        self.take(line)?;
+                        self.close(line, &mut latest)?;
                     }
                     self.seen = Seen::parse(&line[1..]).ok_or(Damaged)?;
                     self.touching.clear();
@@ -65,18 +81,33 @@ impl Live {
                 None => return Err(Damaged),
             }
         }
-        Ok(counted)
+        let mut alive = 0;
+        for (id, latest) in latest {
+            let Latest::Known(line, length) = latest else {
+                self.entries.remove(id);
+                continue;
+            };
+            let (id, entry) = line.entry().ok_or(Damaged)?;
+            self.entries.insert(id, entry);
+            alive += length;
+        }
+        Ok(Replayed { counted, alive })
     }
 
-    fn take(&mut self, line: &str) -> Result<(), Damaged> {
+    /// Takes over a line that was closed.
+    fn close<'t>(
+        &mut self,
+        line: &'t str,
+        latest: &mut BTreeMap<&'t str, Latest<'t>>,
+    ) -> Result<(), Damaged> {
         match line.as_bytes().first() {
             Some(b'D') => {
-                self.entries.remove(&line[1..]);
+                latest.insert(&line[1..], Latest::Dropped);
             }
             Some(b'S') => self.strange = serde_json::from_str(&line[1..]).map_err(|_| Damaged)?,
             Some(_) | None => {
-                let (id, entry) = Line::parse(line).and_then(Line::entry).ok_or(Damaged)?;
-                self.entries.insert(id, entry);
+                let known = Line::parse(line).ok_or(Damaged)?;
+                latest.insert(known.id, Latest::Known(known, line.len() + 1));
             }
         }
         Ok(())
@@ -160,7 +191,7 @@ mod tests {
         seen(20).write(&mut text);
         for end in 0..=text.len() {
             let mut live = Live::default();
-            let counted = live.replay(&text[..end]).unwrap();
+            let counted = live.replay(&text[..end]).unwrap().counted;
             let expected = if end == text.len() {
                 end
             } else {

@@ -29,7 +29,7 @@ pub(in crate::jobs::files) struct Index {
     inode: u64,
     /// How many bytes of the log we know.
     length: u64,
-    /// How long it was when it was written as a whole.
+    /// How long it would have been if it had been written as a whole when it was read or written so last.
     compact: u64,
     /// How many bytes of lines that are crossed out we have seen.
     pub(super) waste: u64,
@@ -67,14 +67,15 @@ impl Index {
         let Some((head, lines)) = text.split_at_checked(HEADER) else { return Ok(None) };
         let Some((generation, cursor)) = parse_header(head, &boot) else { return Ok(None) };
         let mut live = Live::default();
-        let Ok(counted) = live.replay(lines) else { return Ok(None) };
+        let Ok(replayed) = live.replay(lines) else { return Ok(None) };
         let Some(done) = Done::open(root, generation, live.seen.done, flags)? else { return Ok(None) };
         if live.seen == Seen::default() {
             // It was never closed: its writer died before it knew anything.
             return Ok(None);
         }
-        let length = (HEADER + counted) as u64;
-        Ok(Some(Self { live, done, cursor, file, inode, length, compact: length, waste: 0, generation }))
+        // A process that lives for one job must see, too, that the log is mostly about how jobs were.
+        let (length, compact) = ((HEADER + replayed.counted) as u64, (HEADER + replayed.alive) as u64);
+        Ok(Some(Self { live, done, cursor, file, inode, length, compact, waste: 0, generation }))
     }
 
     /// Takes over what others have added since; returns whether that was possible.
@@ -92,8 +93,8 @@ impl Index {
             let mut bytes = vec![0; usize::try_from(size - self.length).unwrap_or(0)];
             self.file.read_exact_at(&mut bytes, self.length)?;
             let Ok(text) = String::from_utf8(bytes) else { return Ok(false) };
-            let Ok(counted) = self.live.replay(&text) else { return Ok(false) };
-            self.length += counted as u64;
+            let Ok(replayed) = self.live.replay(&text) else { return Ok(false) };
+            self.length += replayed.counted as u64;
             self.done.length = self.live.seen.done;
         }
         Ok(true)
@@ -195,7 +196,7 @@ impl Index {
     /// Tells whether most of the log says what is not so any more.
     pub(super) const fn is_long(&self) -> bool {
         const ENOUGH: u64 = 64 << 10;
-        self.length > 2 * self.compact + ENOUGH
+        self.length > self.compact + self.compact / 2 + ENOUGH
     }
 
     /// Writes the log as a whole.
