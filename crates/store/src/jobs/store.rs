@@ -27,6 +27,10 @@ pub trait JobStore: Send + Sync {
     /// The keeper cannot be used.
     fn try_turn(&self) -> Result<Option<Box<dyn Turn + '_>>, JobStoreError>;
 
+    /// Reads what the next turn of this process needs, while others may have theirs, so that it takes less time. What
+    /// is changed past the keeper from here on may only be seen by the turn after it.
+    fn look_ahead(&self);
+
     /// Reads a record; `None` if there is none. A record of a run without a manifest is none either.
     ///
     /// # Errors

@@ -18,6 +18,25 @@ pub fn what_is_over_and_needed_by_nobody_is_not_active(world: World) {
     assert_eq!(world.all().briefs.len(), MANY + 1);
 }
 
+/// Whoever looked ahead sees what others wrote since.
+pub fn what_was_read_ahead_is_brought_up_to_date(world: World) {
+    world.put(&over(MANY));
+    world.put(&[job("a"), job("b")]);
+    world.other.look_ahead();
+    let mut ended = job("a");
+    ended.status = JobStatus::Succeeded;
+    let mut next = job("c");
+    next.schedule.after = vec![After { job_id: job_id("old-007"), policy: AfterPolicy::Success }];
+    world.put(&[ended.clone(), next]);
+    assert_eq!(names(&world.active()), ["b", "c", "old-007"]);
+    world.other.look_ahead();
+    for round in 0..MANY {
+        ended.status = if round % 2 == 0 { JobStatus::Queued } else { JobStatus::Succeeded };
+        world.put(&[ended.clone()]);
+    }
+    assert_eq!(names(&world.active()), ["b", "c", "old-007"]);
+}
+
 /// What a job is after comes along from history, and goes when the job is over.
 pub fn what_a_job_is_after_comes_along(world: World) {
     world.put(&over(MANY));

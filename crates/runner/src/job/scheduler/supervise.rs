@@ -109,22 +109,26 @@ impl Scheduler {
         };
         // Somebody who took its lock away may have ended the attempt for it, and begun another one.
         let is_own = |record: &Record| record.status == JobStatus::Running && attempt_of(record) == attempt;
+        self.store.look_ahead();
         let turn = match self.store.try_turn()? {
             Some(turn) => turn,
             None => {
                 let record = self.store_record(id)?;
-                if is_own(&record) {
+                // What is not in this file has to be put on record by this process.
+                if is_own(&record) && end.payloads.is_empty() {
                     self.store.write_ended(&ended.to_outcome(&record))?;
                 }
                 self.store.turn()?
             }
         };
-        let mut pass = self.pass_in(turn)?;
-        let record = pass.record(id)?;
-        if is_own(&record) {
-            pass.batch.payloads.extend(end.payloads.iter().cloned());
-            pass.finish(record, manifest, &ended)?;
+        let record = self.store_record(id)?;
+        if !is_own(&record) {
+            // Whoever put it on record has made the pass that follows, too.
+            return Ok(Ticked::default());
         }
+        let mut pass = self.pass_in(turn)?;
+        pass.batch.payloads.extend(end.payloads.iter().cloned());
+        pass.finish(record, manifest, &ended)?;
         pass.conclude()
     }
 }

@@ -120,6 +120,14 @@ impl JobStore for Files {
         Ok(lock.map(|lock| Box::new(FilesTurn::new(self, lock)) as Box<dyn Turn + '_>))
     }
 
+    fn look_ahead(&self) {
+        if let Ok(Some(root)) = self.root()
+            && let Some(index) = Index::ahead_of_turn(root, self.take_index())
+        {
+            self.keep_index(index);
+        }
+    }
+
     fn record(&self, id: &JobId) -> Result<Option<Record>, JobStoreError> {
         let Some(root) = self.root()? else { return Ok(None) };
         let record = read::record(root, id)?;

@@ -3,6 +3,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
+use std::io;
 use std::time::{Duration, Instant};
 
 use tidewheel_core::job::{JobId, RunId};
@@ -10,8 +11,9 @@ use tidewheel_core::job::{JobId, RunId};
 use super::done;
 use super::line::{Entry, Line};
 use super::live::{Live, Seen};
-use super::load::{Index, UNKNOWN, look};
+use super::load::{Ahead, Index, UNKNOWN, look};
 use super::merge::is_visible;
+use super::threads::in_two;
 use crate::jobs::JobStoreError;
 use crate::jobs::files::beneath::Root;
 use crate::jobs::files::layout::{JOBS, RECORD};
@@ -43,30 +45,26 @@ const LEAST: usize = 16;
 /// Compares the index with the directories.
 pub(super) fn check(index: &Index, root: &Root) -> Result<Check, JobStoreError> {
     let live = &index.live;
-    let fail = |source| JobStoreError::Io { verb: "read", path: root.path("jobs/index.done"), source };
     let seen = Seen { done: live.seen.done, ..look(root)? };
     let mut suspects: BTreeSet<JobId> = live.touching.clone();
-    suspects.extend(changed(live, root));
-    let mut watch = Watch { root, path: String::new() };
     let mut check = Check { seen, cursor: index.cursor, ..Check::default() };
     look_at_runs(live, root, &mut check.runs);
     if seen == live.seen && seen.jobs != UNKNOWN {
-        let (text, from, next) = index.done.window(index.cursor).map_err(fail)?;
-        check.cursor = next;
-        let is_all = from == done::HEADER && next >= index.done.length;
-        let start = Instant::now();
-        let mut runs = BTreeMap::new();
-        for (count, (at, line)) in done::lines(&text, from).enumerate() {
-            if !is_all && count >= LEAST && start.elapsed() > ENOUGH {
-                check.cursor = at;
-                break;
+        // Whoever looked ahead has seen all changes but those that are noted; what a person changes in between is
+        // seen the next time.
+        let (found, cursor) = match &index.ahead {
+            Some(ahead) => (ahead.suspects.clone(), ahead.cursor),
+            None => {
+                let found = look_around(index, root)?;
+                (found.suspects, found.cursor)
             }
-            if watch.differs(&line, &mut runs) {
-                suspects.extend(JobId::new(line.id));
-            }
-        }
+        };
+        suspects.extend(found);
+        check.cursor = cursor;
     } else {
-        let text = index.done.text().map_err(fail)?;
+        suspects.extend(changed(live, root));
+        let text = index.done.text().map_err(|source| done_error(root, source))?;
+        let mut watch = Watch { root, path: String::new() };
         check.strange = Some(list(live, &text, &mut watch, &mut suspects)?);
     }
     for id in suspects {
@@ -95,26 +93,38 @@ pub(super) fn check(index: &Index, root: &Root) -> Result<Check, JobStoreError> 
     Ok(check)
 }
 
+/// Looks at the records of live jobs, and at a part of the others.
+pub(super) fn look_around(index: &Index, root: &Root) -> Result<Ahead, JobStoreError> {
+    let mut suspects: BTreeSet<JobId> = changed(&index.live, root).into_iter().collect();
+    let (text, from, next) = index.done.window(index.cursor).map_err(|source| done_error(root, source))?;
+    let mut cursor = next;
+    let is_all = from == done::HEADER && next >= index.done.length;
+    let start = Instant::now();
+    let mut runs = BTreeMap::new();
+    let mut watch = Watch { root, path: String::new() };
+    for (count, (at, line)) in done::lines(&text, from).enumerate() {
+        if !is_all && count >= LEAST && start.elapsed() > ENOUGH {
+            cursor = at;
+            break;
+        }
+        if watch.differs(&line, &mut runs) {
+            suspects.extend(JobId::new(line.id));
+        }
+    }
+    Ok(Ahead { suspects, cursor })
+}
+
+fn done_error(root: &Root, source: io::Error) -> JobStoreError {
+    JobStoreError::Io { verb: "read", path: root.path("jobs/index.done"), source }
+}
+
 /// Returns the live jobs whose records are not known any more.
 fn changed(live: &Live, root: &Root) -> Vec<JobId> {
-    // From so many on, a second thread is worth its start.
-    const MANY: usize = 400;
     let entries: Vec<(&JobId, &Entry)> = live.entries.iter().collect();
-    let look = |entries: &[(&JobId, &Entry)]| -> Vec<JobId> {
+    in_two(&entries, |entries| {
         let mut watch = Watch { root, path: String::new() };
         let differing = entries.iter().filter(|(id, entry)| watch.signature(id.as_str()) != entry.signature);
         differing.map(|(id, _)| (*id).clone()).collect()
-    };
-    if entries.len() < MANY {
-        return look(&entries);
-    }
-    let (first, second) = entries.split_at(entries.len() / 2);
-    std::thread::scope(|scope| {
-        let other = scope.spawn(|| look(second));
-        let mut all = look(first);
-        // If it could not look, all of them may have changed.
-        all.extend(other.join().unwrap_or_else(|_| second.iter().map(|(id, _)| (*id).clone()).collect()));
-        all
     })
 }
 

@@ -65,6 +65,13 @@ impl Done {
     pub(super) fn window(&self, from: u64) -> io::Result<(String, u64, u64)> {
         // Lines have about 300 bytes.
         const CHUNK: u64 = 128 << 10;
+        if self.length <= HEADER + CHUNK {
+            // A history that fits into one window is looked at as a whole, wherever somebody stopped in a longer one.
+            let text = self.part(HEADER, self.length)?;
+            if text.matches('\n').count() <= WINDOW {
+                return Ok((text, HEADER, self.length));
+            }
+        }
         let from = if (HEADER..self.length).contains(&from) { from } else { HEADER };
         let end = self.length.min(from + CHUNK);
         let mut text = self.part(from, end)?;

@@ -7,6 +7,7 @@ use std::fmt::Write as _;
 use tidewheel_core::job::JobId;
 
 use super::line::{Entry, Line};
+use super::threads::in_two;
 
 /// What the log says.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -82,14 +83,27 @@ impl Live {
             }
         }
         let mut alive = 0;
+        let mut known = Vec::with_capacity(latest.len());
         for (id, latest) in latest {
-            let Latest::Known(line, length) = latest else {
-                self.entries.remove(id);
-                continue;
-            };
-            let (id, entry) = line.entry().ok_or(Damaged)?;
-            self.entries.insert(id, entry);
-            alive += length;
+            match latest {
+                Latest::Known(line, length) => {
+                    known.push(line);
+                    alive += length;
+                }
+                Latest::Dropped => {
+                    self.entries.remove(id);
+                }
+            }
+        }
+        let entries = in_two(&known, |lines| lines.iter().map(|line| line.entry()).collect());
+        if self.entries.is_empty() {
+            // In order from the start, so that the map is made at once.
+            self.entries = entries.into_iter().collect::<Option<_>>().ok_or(Damaged)?;
+        } else {
+            for entry in entries {
+                let (id, entry) = entry.ok_or(Damaged)?;
+                self.entries.insert(id, entry);
+            }
         }
         Ok(Replayed { counted, alive })
     }

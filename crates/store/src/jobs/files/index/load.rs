@@ -1,6 +1,6 @@
 //! Opens the index, follows what other processes added to it, and builds it from the records where it is missing.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs::File;
 use std::io;
 use std::os::unix::fs::FileExt as _;
@@ -8,6 +8,9 @@ use std::time::SystemTime;
 
 use rustix::fs::{AtFlags, FileType, OFlags, openat, renameat, unlinkat};
 
+use tidewheel_core::job::JobId;
+
+use super::check::look_around;
 use super::done::{self, Done};
 use super::line::Entry;
 use super::live::{Live, Seen};
@@ -34,6 +37,17 @@ pub(in crate::jobs::files) struct Index {
     /// How many bytes of lines that are crossed out we have seen.
     pub(super) waste: u64,
     generation: u64,
+    /// What was found before the turn, which need not look for it any more.
+    pub(super) ahead: Option<Ahead>,
+}
+
+/// What a look around found.
+#[derive(Debug, Default)]
+pub(super) struct Ahead {
+    /// Jobs that are not as the index says.
+    pub(super) suspects: BTreeSet<JobId>,
+    /// Where the next look at jobs that are over begins.
+    pub(super) cursor: u64,
 }
 
 /// The name of the log.
@@ -75,7 +89,8 @@ impl Index {
         }
         // A process that lives for one job must see, too, that the log is mostly about how jobs were.
         let (length, compact) = ((HEADER + replayed.counted) as u64, (HEADER + replayed.alive) as u64);
-        Ok(Some(Self { live, done, cursor, file, inode, length, compact, waste: 0, generation }))
+        let (waste, ahead) = (0, None);
+        Ok(Some(Self { live, done, cursor, file, inode, length, compact, waste, generation, ahead }))
     }
 
     /// Takes over what others have added since; returns whether that was possible.
@@ -98,6 +113,18 @@ impl Index {
             self.done.length = self.live.seen.done;
         }
         Ok(true)
+    }
+
+    /// Opens the index before a turn, and looks around for what was changed by hand; `None` if there is none that can
+    /// be trusted.
+    pub(in crate::jobs::files) fn ahead_of_turn(root: &Root, before: Option<Self>) -> Option<Self> {
+        let followed = before.and_then(|mut before| before.follow(root).ok()?.then_some(before));
+        let mut index = match followed {
+            Some(index) => index,
+            None => Self::open(root, OFlags::RDWR).ok()??,
+        };
+        index.ahead = Some(look_around(&index, root).ok()?);
+        Some(index)
     }
 
     /// Opens the index for a turn, and builds it where there is none.
@@ -156,8 +183,8 @@ impl Index {
         let inode = Found::of(&file).map_err(fail)?.signature.2;
         live.seen.done = done.length;
         let length = HEADER as u64;
-        let mut index =
-            Self { live, done, cursor: 0, file, inode, length, compact: length, waste: 0, generation };
+        let (cursor, compact, waste, ahead) = (0, length, 0, None);
+        let mut index = Self { live, done, cursor, file, inode, length, compact, waste, generation, ahead };
         // Our own files have changed the directory; if nobody made a job in the meantime, it is as we know it.
         let now = look(root)?;
         index.see(&now, 0);

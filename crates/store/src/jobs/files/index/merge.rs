@@ -50,6 +50,7 @@ impl Index {
     /// Takes over what others have changed.
     pub(in crate::jobs::files) fn refresh(&mut self, root: &Root) -> Result<(), JobStoreError> {
         let found = check(self, root)?;
+        self.ahead = None;
         let mut lines = String::new();
         if let Some(strange) = found.strange
             && strange != self.live.strange

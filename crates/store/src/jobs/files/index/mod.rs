@@ -11,6 +11,7 @@ mod line;
 mod live;
 mod load;
 mod merge;
+mod threads;
 mod view;
 
 pub(in crate::jobs::files) use line::Entry;

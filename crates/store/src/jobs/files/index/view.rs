@@ -8,6 +8,7 @@ use super::done;
 use super::line::{Entry, Line};
 use super::load::Index;
 use super::merge::needs;
+use super::threads::in_two;
 use crate::jobs::files::beneath::Root;
 use crate::jobs::files::read::{self, State};
 use crate::jobs::files::scan;
@@ -142,22 +143,7 @@ impl Source<'_> {
     }
 }
 
-/// Reads all, in two threads where they are many.
+/// Reads all.
 fn read_all(sources: &[Source<'_>]) -> Vec<(JobId, Brief)> {
-    const MANY: usize = 500;
-    let read = |sources: &[Source<'_>], mut briefs: Vec<(JobId, Brief)>| {
-        briefs.extend(sources.iter().filter_map(Source::read));
-        briefs
-    };
-    if sources.len() < MANY {
-        return read(sources, Vec::with_capacity(sources.len()));
-    }
-    let (first, second) = sources.split_at(sources.len() / 2);
-    std::thread::scope(|scope| {
-        let other = scope.spawn(|| read(second, Vec::with_capacity(second.len())));
-        let mut all = read(first, Vec::with_capacity(sources.len()));
-        // A thread that panicked had lines that nobody can read.
-        all.extend(other.join().unwrap_or_default());
-        all
-    })
+    in_two(sources, |sources| sources.iter().filter_map(Source::read).collect())
 }
