@@ -165,6 +165,69 @@ fn a_delayed_job_is_queued_until_its_time() {
 }
 
 #[test]
+fn a_job_whose_deadline_is_over_before_it_starts_ends_as_its_policy_says() {
+    for (on_failure, status) in
+        [("halt", "failed"), ("skip", "skipped"), ("pause", "waiting_on_approval"), ("dead_letter", "failed")]
+    {
+        let desk = Desk::new();
+        let nodes = flow(&[
+            ("before", "until [ -e go ]; do sleep 0.01; done", ""),
+            ("a", "touch ran", "after = [{ node_id = \"before\" }]"),
+            ("next", "true", "after = [{ node_id = \"a\" }]"),
+        ]);
+        let late =
+            policy(&format!("deadline = \"1ms\"\non_failure = \"{on_failure}\"\nfallback = {{ value = 1 }}"));
+        desk.flow("f", &(nodes + &late));
+        let run = desk.enqueue(&["f"]);
+        let id = format!("wf-{run}-a");
+        if on_failure == "pause" {
+            // Its approval is asked for when nothing else is in its way.
+            assert_eq!(desk.ticked(&id).0, "waiting_on_deps");
+            desk.file("go", "");
+        }
+        eventually("it is late", || desk.run(&["tick"]).code == Some(0) && desk.status(&id) == status);
+        assert!(!desk.path("ran").exists());
+        let next = format!("wf-{run}-next");
+        match on_failure {
+            "skip" => assert_eq!(desk.wait(&next).code, Some(0)),
+            "pause" => assert_eq!(desk.status(&next), "waiting_on_deps"),
+            _ => assert_eq!(desk.status(&next), "blocked_by_dependency"),
+        }
+        let letter = &desk.record(&id)["metadata"]["dead_letter"];
+        assert_eq!(letter.as_str(), (on_failure == "dead_letter").then_some("deadline exceeded"));
+        if on_failure == "pause" {
+            // It stays so until a person ends it.
+            assert_eq!(desk.ticked(&id).2, "paused after a failure: deadline exceeded");
+            assert_eq!(desk.run(&["jobs", "reject", &id]).code, Some(0));
+            assert_eq!(desk.status(&id), "blocked_by_approval");
+        }
+        desk.file("go", "");
+        desk.wait(&format!("wf-{run}-before"));
+    }
+}
+
+#[test]
+fn an_open_breaker_that_fails_jobs_leaves_the_last_word_to_their_policies() {
+    for (more, status) in [
+        ("on_failure = \"halt\"", "failed"),
+        ("on_failure = \"skip\"", "skipped"),
+        ("on_failure = \"skip\"\nfallback = { value = 1 }", "succeeded"),
+    ] {
+        let desk = Desk::new();
+        let breaker = "circuit_breaker = { name = \"api\", failure_threshold = 1, reset_timeout = \"1h\", on_open = \"fail\" }";
+        let nodes = flow(&[
+            ("breaks", "exit 1", ""),
+            ("a", "touch ran", "after = [{ node_id = \"breaks\", policy = \"completion\" }]"),
+        ]);
+        let rules = format!("[[policies]]\nmatch = {{ name = \"breaks\" }}\n{breaker}\n")
+            + &policy(&format!("{breaker}\n{more}"));
+        let (_, [end]) = followed(&desk, &(nodes + &rules), ["a"]);
+        assert_eq!(end, status, "{more}");
+        assert!(!desk.path("ran").exists());
+    }
+}
+
+#[test]
 fn a_rate_lets_only_so_many_start() {
     let desk = Desk::new();
     let nodes = flow(&[("a", "true", ""), ("b", "true", ""), ("c", "true", "")]);

@@ -5,6 +5,7 @@ use serde_json::Value;
 
 use super::artifact::Artifact;
 use super::event::{JobEvent, JobEventKind};
+use super::gate::Refusal;
 use super::id::NodeId;
 use super::manifest::ManifestNode;
 use super::metadata::Metadata;
@@ -207,6 +208,31 @@ pub fn loop_back(record: &mut Record, node: &ManifestNode, at: Timestamp) -> Opt
     end.finished.go_back
 }
 
+/// Asks the policy of a job that may not start any more what becomes of it, and changes its record accordingly.
+pub fn refuse(
+    record: &mut Record,
+    node: Option<&ManifestNode>,
+    (refusal, detail): (Refusal, &str),
+    at: Timestamp,
+) -> Finished {
+    let policy = node.and_then(|node| node.policy().ok()).and_then(|policy| policy.resolved().ok());
+    let policy = policy.unwrap_or_default();
+    let ended = Ended { summary: Some(detail.to_owned()), ..Ended::exited(1, at) };
+    let mut end = Finish { record, node, policy: &policy, ended: &ended, finished: Finished::default() };
+    let (reason, fallback) = match refusal {
+        // After the deadline there is no fallback.
+        Refusal::Late => (ReasonCode::DeadlineExceeded, None),
+        // Another attempt, with whatever arguments, would not be let in either.
+        Refusal::CircuitOpen => {
+            let is_value = |fallback: &&Fallback| matches!(fallback, Fallback::Value(_));
+            (ReasonCode::CircuitOpen, policy.fallback.as_ref().filter(is_value))
+        }
+    };
+    let attempt_next = end.policy_attempt();
+    end.give_up(Decision { action: Action::Fail, reason, attempt_next }, fallback);
+    end.finished
+}
+
 struct Finish<'a> {
     record: &'a mut Record,
     node: Option<&'a ManifestNode>,
@@ -356,6 +382,10 @@ impl Finish<'_> {
     fn pause(&mut self, message: &str) {
         let record = &mut *self.record;
         record.status = JobStatus::WaitingOnApproval;
+        if let Some(limits) = record.schedule.limits.as_deref_mut() {
+            // It was late already, or it would not be asked about; a person has all the time.
+            limits.deadline = limits.deadline.filter(|deadline| *deadline > self.ended.at);
+        }
         record.pid = None;
         record.process_start_time = None;
         let detail = format!("paused after a failure: {message}");

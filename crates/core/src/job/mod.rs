@@ -42,7 +42,8 @@ pub use config::{
     KnownFields,
 };
 pub use event::{JobEvent, JobEventKind};
-pub use finish::{Ended, Finished, GoBack, Liveness, finish, loop_back};
+pub use finish::{Ended, Finished, GoBack, Liveness, finish, loop_back, refuse};
+pub use gate::Refusal;
 pub use id::{Branch, IdError, JobId, NodeId, RunId, Slug};
 pub use manifest::{Loop, MANIFEST_VERSION, Manifest, ManifestError, ManifestNode, Retry};
 pub use metadata::Metadata;

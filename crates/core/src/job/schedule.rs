@@ -284,6 +284,9 @@ pub struct Limits {
     /// After this instant it is too late to start.
     #[serde(with = "time_text::option", skip_serializing_if = "Option::is_none")]
     pub deadline: Option<Timestamp>,
+    /// Whether its policy says what becomes of it where it may not start any more; otherwise it has failed.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub has_recourse: bool,
 }
 
 /// What a job waits for now.

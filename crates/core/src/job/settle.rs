@@ -4,7 +4,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::brief::Brief;
-use super::gate::{self, Afters, End, Keys, Locks, Needs, Patience, Rates, Slots, Verdict, View, Wait};
+use super::gate::{
+    self, Afters, End, Keys, Locks, Needs, Patience, Rates, Refusal, Slots, Verdict, View, Wait,
+};
 use super::id::JobId;
 use super::outcome::{JobOutcome, NodeOutcome};
 use super::question::{Facts, Question};
@@ -47,6 +49,9 @@ pub struct Settled {
     pub adopted: Vec<(JobId, JobId)>,
     /// Jobs whose loop goes back and that are not rewound yet.
     pub loops: Vec<JobId>,
+    /// Jobs that may not start any more, and whose policy says what becomes of them: see [`refuse`](super::refuse()).
+    /// Until somebody has asked it, nothing is changed in them.
+    pub refused: Vec<(JobId, Refusal, String)>,
     /// When to look again.
     pub wake_at: Option<Timestamp>,
     /// Whether a job waits for something in the world that nobody tells us of.
@@ -83,6 +88,10 @@ pub fn settle(world: &mut World<'_>) -> Settled {
                 false
             }
             Some(Decided::Wait(wait)) => settled.wait(job, wait, world.now),
+            Some(Decided::End(End { refusal: Some(refusal), reason, .. })) if has_recourse(job) => {
+                settled.refused.push((job.id.clone(), refusal, reason.detail));
+                false
+            }
             Some(Decided::End(end)) => {
                 settled.end(job, end, world.now);
                 true
@@ -399,12 +408,23 @@ impl<'a, 's> Pass<'a, 's> {
 
     /// A job is over: whoever waits for it is looked at again.
     fn end(&mut self, job: usize, end: End) {
-        self.view.end(job, end.status);
+        let is_refused = end.refusal.is_some() && has_recourse(self.view.jobs[job]);
         self.stages[job] = Stage::Settled;
+        if is_refused {
+            // What comes of it is not known yet.
+            self.decided[job] = Some(Decided::End(end));
+            return;
+        }
+        self.view.end(job, end.status);
         self.decided[job] = Some(Decided::End(end));
         self.afters.ended(job, &self.view, &mut self.woken);
         self.needs.ended(job, &self.view, &mut self.woken);
     }
+}
+
+/// Tells whether the policy of a job says what becomes of it where it may not start any more.
+fn has_recourse(job: &Brief) -> bool {
+    job.schedule.limits.as_deref().is_some_and(|limits| limits.has_recourse)
 }
 
 /// Returns when the next attempt of a job is due, if it waits for that.

@@ -1,7 +1,7 @@
 //! The gate of a circuit breaker: what keeps failing is not started for a while. Whoever is let in gets a permit at its
 //! start, which is told about when the attempt ends.
 
-use super::verdict::{Verdict, Wait};
+use super::verdict::{Refusal, Verdict, Wait};
 use super::view::View;
 use crate::job::schedule::WaitKind;
 use crate::job::shared::Shared;
@@ -18,7 +18,7 @@ pub(in crate::job) fn judge(job: usize, view: &View<'_>, shared: &mut Shared) ->
     let detail = format!("circuit breaker `{}` is open", config.name);
     match config.on_open {
         OnOpen::Wait => Wait::new(JobStatus::Queued, WaitKind::Schedule, detail).until(until).ready(),
-        OnOpen::Fail => Verdict::end(JobStatus::Failed, WaitKind::Schedule, detail),
+        OnOpen::Fail => Verdict::refuse(Refusal::CircuitOpen, detail),
         OnOpen::Skip => Verdict::end(JobStatus::Skipped, WaitKind::Schedule, detail),
     }
 }

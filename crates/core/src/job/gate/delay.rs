@@ -1,7 +1,7 @@
 //! The gates of time: not before an instant, not after another, and not for ever in the queue. Also, who has waited for
 //! so long that it goes before others.
 
-use super::verdict::{Verdict, Wait};
+use super::verdict::{Refusal, Verdict, Wait};
 use super::view::View;
 use crate::job::brief::Brief;
 use crate::job::schedule::WaitKind;
@@ -38,7 +38,7 @@ pub(in crate::job) fn judge_deadline(job: usize, view: &View<'_>) -> Verdict {
     let limits = view.jobs[job].schedule.limits.as_deref();
     match limits.and_then(|limits| limits.deadline).filter(|at| *at <= view.now) {
         None => Verdict::Open,
-        Some(_) => Verdict::end(JobStatus::Failed, WaitKind::Schedule, "deadline exceeded"),
+        Some(_) => Verdict::refuse(Refusal::Late, "deadline exceeded"),
     }
 }
 

@@ -40,6 +40,17 @@ pub(in crate::job) struct End {
     pub(in crate::job) status: JobStatus,
     /// Why.
     pub(in crate::job) reason: WaitReason,
+    /// What did not let it begin, if its policy may have an answer to that.
+    pub(in crate::job) refusal: Option<Refusal>,
+}
+
+/// What does not let a job begin, and what its policy may have an answer to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Refusal {
+    /// Its deadline is over.
+    Late,
+    /// Its circuit breaker is open.
+    CircuitOpen,
 }
 
 impl Verdict {
@@ -55,7 +66,13 @@ impl Verdict {
 
     /// The job is over.
     pub(in crate::job) fn end(status: JobStatus, kind: WaitKind, detail: impl Into<String>) -> Self {
-        Self::End(End { status, reason: WaitReason::new(kind, detail) })
+        Self::End(End { status, reason: WaitReason::new(kind, detail), refusal: None })
+    }
+
+    /// The job has failed, unless its policy knows better.
+    pub(super) fn refuse(refusal: Refusal, detail: impl Into<String>) -> Self {
+        let reason = WaitReason::new(WaitKind::Schedule, detail);
+        Self::End(End { status: JobStatus::Failed, reason, refusal: Some(refusal) })
     }
 }
 

@@ -13,7 +13,7 @@ use crate::job::{
     After, Approval, Artifact, Branch, JobId, Limits, Loop, MANIFEST_VERSION, Manifest, ManifestNode,
     Metadata, Needed, NodeId, PinnedHead, Record, RunId, Schedule,
 };
-use crate::policy::{ConcurrencyLimit, Priority, RateLimit};
+use crate::policy::{ConcurrencyLimit, OnFailure, Priority, RateLimit};
 use crate::time::Timestamp;
 
 /// How a template is enqueued.
@@ -237,6 +237,9 @@ impl Expanded {
             // Invariant: it was filled once before, with another run.
             Some(format!("{}/{}:{}", self.id, node.id, key.ok()?))
         });
+        let may_be_refused = policy.circuit_breaker.is_some() || policy.deadline.span().is_some();
+        let knows_more =
+            matches!(policy.on_failure, OnFailure::Skip | OnFailure::Pause | OnFailure::DeadLetter);
         let limits = Limits {
             priority: (policy.priority != Priority::Normal).then_some(policy.priority),
             concurrency: policy
@@ -252,6 +255,7 @@ impl Expanded {
             queue_timeout_ms: policy.queue_timeout.map(|span| span.as_millis()),
             idempotency_key: key,
             deadline: policy.deadline.span().map(|span| wish.now.saturating_add(span)),
+            has_recourse: may_be_refused && (knows_more || policy.fallback.is_some()),
         };
         (limits != Limits::default()).then(|| Box::new(limits))
     }

@@ -4,8 +4,8 @@ use std::collections::BTreeSet;
 
 use serde_json::Value;
 use tidewheel_core::job::{
-    Answer, Artifact, Cause, Cleanup, Ended, JobId, JobOutcome, Manifest, Metadata, NodeOutcome, Record,
-    RewindError, Shared, cancel, finish, loop_back, reset, rewind,
+    Answer, Artifact, Cause, Cleanup, Ended, Finished, JobId, JobOutcome, Manifest, Metadata, NodeOutcome,
+    Record, Refusal, RewindError, Shared, cancel, finish, loop_back, refuse, reset, rewind,
 };
 use tidewheel_core::time::Timestamp;
 use tidewheel_store::jobs::{JobStore as _, Marker, Payload};
@@ -29,17 +29,7 @@ impl Pass<'_> {
         }
         let created_at = record.deadline_from().or_else(|| Some(manifest?.created_at));
         let finished = finish(&mut record, node, created_at, ended, &mut self.shared);
-        self.batch.events.extend(finished.events.into_iter().map(|event| (record.id.clone(), event)));
-        self.batch.outcomes.extend(finished.outcome);
-        self.mark(&record.id, &finished.marks, ended.at);
-        if let Some(value) = finished.payload {
-            self.batch.payloads.extend(finished.marks.iter().filter_map(|made| {
-                let Artifact::Custom { type_id, key } = made else { return None };
-                let (type_id, key) = (type_id.clone(), key.clone());
-                Some(Payload { job_id: record.id.clone(), type_id, key, value: value.clone() })
-            }));
-        }
-        self.batch.unmarked.extend(finished.unmarks.into_iter().map(|made| (record.id.clone(), made)));
+        self.take_finished(&record, finished, ended.at);
         let key = record.schedule.limits.as_deref().and_then(|limits| limits.idempotency_key.as_ref());
         if let (Some(key), NodeOutcome::Succeeded) = (key, ended.outcome) {
             self.batch.shared.push((key_row(key), record.id.as_str().into()));
@@ -55,6 +45,39 @@ impl Pass<'_> {
         }
         self.change(record);
         Ok(())
+    }
+
+    /// Takes over what follows the end of a job.
+    fn take_finished(&mut self, record: &Record, finished: Finished, at: Timestamp) {
+        self.batch.events.extend(finished.events.into_iter().map(|event| (record.id.clone(), event)));
+        self.batch.outcomes.extend(finished.outcome);
+        self.mark(&record.id, &finished.marks, at);
+        if let Some(value) = finished.payload {
+            self.batch.payloads.extend(finished.marks.iter().filter_map(|made| {
+                let Artifact::Custom { type_id, key } = made else { return None };
+                let (type_id, key) = (type_id.clone(), key.clone());
+                Some(Payload { job_id: record.id.clone(), type_id, key, value: value.clone() })
+            }));
+        }
+        self.batch.unmarked.extend(finished.unmarks.into_iter().map(|made| (record.id.clone(), made)));
+    }
+
+    /// Asks the policy of a job that may not start any more what becomes of it.
+    pub(super) fn refuse(&mut self, id: &JobId, refusal: Refusal, detail: &str) {
+        let mut record = match self.record(id) {
+            Ok(record) => record,
+            Err(error) => {
+                self.fail(id, &error);
+                // Nobody can ask it, so that the gate has the last word.
+                let limits =
+                    self.jobs.briefs.get_mut(id).and_then(|brief| brief.schedule.limits.as_deref_mut());
+                return limits.into_iter().for_each(|limits| limits.has_recourse = false);
+            }
+        };
+        let node = self.node_of(record.run().as_ref(), record.node().as_ref());
+        let finished = refuse(&mut record, node.as_ref(), (refusal, detail), self.now);
+        self.take_finished(&record, finished, self.now);
+        self.change(record);
     }
 
     fn mark(&mut self, id: &JobId, made: &[Artifact], at: Timestamp) {

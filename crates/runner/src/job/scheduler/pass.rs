@@ -228,7 +228,10 @@ impl Pass<'_> {
             all.changed.append(&mut settled.changed);
             all.outcomes.append(&mut settled.outcomes);
             all.adopted.append(&mut settled.adopted);
-            let mut is_rewound = false;
+            let mut is_rewound = !settled.refused.is_empty();
+            for (id, refusal, detail) in std::mem::take(&mut settled.refused) {
+                self.refuse(&id, refusal, &detail);
+            }
             for id in &settled.loops {
                 is_rewound |= self.go_back(id)?;
             }
@@ -279,6 +282,10 @@ impl Pass<'_> {
     /// Returns what the manifest of a run says of a node. Each manifest is read once; one that cannot be read says nothing.
     pub(super) fn node_of(&mut self, run: Option<&RunId>, node: Option<&NodeId>) -> Option<ManifestNode> {
         let (run, node) = (run?, node?);
+        // The one of a run that is being enqueued is not written yet.
+        if let Some(manifest) = self.batch.manifest.as_ref().filter(|manifest| manifest.run_id == *run) {
+            return manifest.nodes.get(node).cloned();
+        }
         if !self.manifests.contains_key(run) {
             let manifest = self.scheduler.store.manifest(run).ok().flatten();
             self.manifests.insert(run.clone(), manifest);
