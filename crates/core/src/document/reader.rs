@@ -30,6 +30,11 @@ impl<'s> Report<'s> {
     }
 
     pub(crate) fn at(&mut self, span: Range<usize>, problem: Problem) {
+        // Two who look at the same field for different reasons tell of the same once.
+        let is_same = |told: &Problem| told.path == problem.path && told.message == problem.message;
+        if !problem.path.is_empty() && self.problems.iter().any(is_same) {
+            return;
+        }
         if self.problems.len() < MOST_PROBLEMS {
             let problem = Problem { file: self.file.map(str::to_owned), ..problem };
             self.problems.push(document::locate(self.source, problem, span));

@@ -113,6 +113,38 @@ fn what_cannot_act_on_a_job_is_refused_by_name() {
 }
 
 #[test]
+fn the_arguments_of_a_fallback_are_filled_and_checked_like_those_of_the_node() {
+    let rule = |args: &str| {
+        let rule = format!("match = {{ default = true }}\nfallback = {{ overrides = {{ args = {args} }} }}");
+        "[params]\nwho = 'you'\n".to_owned() + &with(&rule, &node("a", ""))
+    };
+    let run = run(&rule("{ script = 'echo ${who} $${who}' }"));
+    let kept = &run.manifest.nodes[&NodeId::new("a").unwrap()].policy;
+    assert!(kept.contains("echo you ${who}"), "{kept}");
+    for (args, message) in [
+        ("{ script = 5 }", "has a policy whose fallback.overrides.args.script must be a text"),
+        (
+            "{ command = [] }",
+            "has a policy whose fallback.overrides.args.command must be a list of words, a program first",
+        ),
+        (
+            "{ script = '${whom}' }",
+            "has a policy with an unresolved parameter `whom` in fallback.overrides.args.script",
+        ),
+        ("{}", "has a policy whose fallback sets no argument: it would only try the same again"),
+    ] {
+        assert_eq!(problems(&rule(args)), [format!("template T@v1 node `a` {message}")]);
+    }
+}
+
+#[test]
+fn what_is_wrong_with_a_rule_is_told_once() {
+    let found =
+        problems(&with("match = { name = 'a' }\nmax_retries = 2\nbase_delay = '50ms'", &node("a", "")));
+    assert_eq!(found, ["policies[0].base_delay: has no effect: there is no delay without backoff"]);
+}
+
+#[test]
 fn rules_of_the_configuration_are_refused_like_those_of_a_template() {
     let config = Rules::new([
         (policy::predicate(|_| true), Policy::new()),

@@ -128,32 +128,35 @@ fn args(draft: &mut Draft, label: &Label, issues: &mut Issues<'_>) {
             continue;
         }
         let Some(value) = draft.args.get_mut(&name) else { continue };
-        let problem = match (name.as_str(), &*value) {
-            ("required" | "auto_resolve", Value::Bool(_)) => None,
-            ("required" | "auto_resolve", Value::String(text)) => match boolean(text, &path(&name)) {
-                Ok(read) => {
-                    *value = Value::Bool(read);
-                    None
-                }
-                Err(message) => Some(document::Problem::new("", message)),
-            },
-            ("required" | "auto_resolve", _) => {
-                Some(document::Problem::new(path(&name), "must be true or false"))
-            }
-            ("command", Value::Array(words)) => {
-                let is_word = |word: &Value| matches!(word, Value::String(_));
-                let is_program = matches!(words.first(), Some(Value::String(first)) if !first.is_empty());
-                (!is_program || !words.iter().all(is_word))
-                    .then(|| document::Problem::new(path(&name), "must be a list of words, a program first"))
-            }
-            (_, Value::String(_)) => None,
-            _ => Some(document::Problem::new(path(&name), "must be a text")),
-        };
+        let problem = arg(&name, value, &path(&name));
         if let Some(problem) = problem {
             issues.at(&at, problem);
         }
     }
     needed(draft, label, issues);
+}
+
+/// Says what is wrong with the value of an argument, and makes of it what the operation reads.
+pub(super) fn arg(name: &str, value: &mut Value, path: &str) -> Option<document::Problem> {
+    match (name, &*value) {
+        ("required" | "auto_resolve", Value::Bool(_)) => None,
+        ("required" | "auto_resolve", Value::String(text)) => match boolean(text, path) {
+            Ok(read) => {
+                *value = Value::Bool(read);
+                None
+            }
+            Err(message) => Some(document::Problem::new("", message)),
+        },
+        ("required" | "auto_resolve", _) => Some(document::Problem::new(path, "must be true or false")),
+        ("command", Value::Array(words)) => {
+            let is_word = |word: &Value| matches!(word, Value::String(_));
+            let is_program = matches!(words.first(), Some(Value::String(first)) if !first.is_empty());
+            (!is_program || !words.iter().all(is_word))
+                .then(|| document::Problem::new(path, "must be a list of words, a program first"))
+        }
+        (_, Value::String(_)) => None,
+        _ => Some(document::Problem::new(path, "must be a text")),
+    }
 }
 
 /// Checks that there is what the operation needs.

@@ -4,14 +4,17 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use super::check;
 use super::expand::Issues;
 use super::flat::Flat;
 use super::graph::{Edge, Graph};
 use super::node::{Draft, Place};
-use super::scope::{self, MOST_EXPANDED};
+use super::scope::{self, MOST_EXPANDED, Scope};
 use crate::document::{self, Problem};
 use crate::job::{AfterPolicy, NodeOutcome};
-use crate::policy::{Compensation, Fallback, IdempotencyKey, Matcher, NodeInfo, Policy, Resolved, Rules};
+use crate::policy::{
+    Compensation, Fallback, IdempotencyKey, Matcher, NodeInfo, Overrides, Policy, Resolved, Rules,
+};
 
 /// The policy of a node.
 #[derive(Debug)]
@@ -38,13 +41,13 @@ pub(super) fn of_nodes(
         .iter()
         .enumerate()
         .map(|(number, draft)| {
-            let (chosen, part) = choose(flat, draft, &own, config);
+            let (mut chosen, part) = choose(flat, draft, &own, config);
             if let Some(Compensation::Node(name)) = &chosen.resolved.compensation {
                 let prefix = part.map_or("", |part| flat.instances[part].prefix.as_str());
                 undone.push((number, format!("{prefix}{name}")));
             }
             key_problem(flat, draft, &chosen, issues);
-            fallback_problem(draft, &chosen.resolved, issues);
+            fill_fallback(flat, draft, (&mut chosen, part.unwrap_or(0)), issues);
             chosen
         })
         .collect();
@@ -186,20 +189,45 @@ fn key_problem(flat: &Flat, draft: &Draft, chosen: &Chosen, issues: &mut Issues<
     }
 }
 
-/// Refuses a fallback that gives the node arguments that it does not read.
-fn fallback_problem(draft: &Draft, policy: &Resolved, issues: &mut Issues<'_>) {
-    let Some(Fallback::Overrides(overrides)) = &policy.fallback else { return };
+/// Puts parameters into the arguments that a fallback gives to a node, and checks them as those of the node itself.
+fn fill_fallback(flat: &Flat, draft: &Draft, (chosen, part): (&mut Chosen, usize), issues: &mut Issues<'_>) {
+    let Some(Fallback::Overrides(overrides)) = &chosen.resolved.fallback else { return };
     let Some(label) = draft.label else { return };
-    let args = overrides.get("args").and_then(serde_json::Value::as_object);
-    for name in args.into_iter().flat_map(|args| args.keys()) {
+    let Some(args) = overrides.get("args").and_then(serde_json::Value::as_object) else { return };
+    if args.is_empty() {
+        let message = "has a policy whose fallback sets no argument: it would only try the same again";
+        issues.node(&draft.place, &draft.id, message);
+    }
+    let mut left = MOST_EXPANDED;
+    let mut scope = Scope { params: &flat.instances[part].params, left: &mut left };
+    let mut filled = serde_json::Map::new();
+    for (name, value) in args {
         if !label.args.contains(&name.as_str()) {
             let message = format!(
                 "has a policy whose fallback sets `{name}`, which is not an argument of {}",
                 label.operation
             );
             issues.node(&draft.place, &draft.id, &message);
+            continue;
+        }
+        let path = format!("fallback.overrides.args.{name}");
+        match scope.fill_value(value.clone(), &path) {
+            Ok(mut value) => {
+                if let Some(problem) = check::arg(name, &mut value, &path) {
+                    let message = format!("has a policy whose {} {}", problem.path, problem.message);
+                    issues.node(&draft.place, &draft.id, &message);
+                }
+                filled.insert(name.clone(), value);
+            }
+            Err(message) => {
+                issues.node(&draft.place, &draft.id, &format!("has a policy with an {message}"));
+            }
         }
     }
+    let overrides: Overrides = [("args".to_owned(), filled.into())].into_iter().collect();
+    chosen.policy = chosen.policy.clone().fallback_overrides(overrides.clone());
+    let fallback = Some(Fallback::Overrides(overrides));
+    chosen.resolved = Arc::new(Resolved { fallback, ..(*chosen.resolved).clone() });
 }
 
 /// Lets nodes that undo something run when what they undo has failed.
