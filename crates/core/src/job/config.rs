@@ -10,6 +10,8 @@ use crate::time::Span;
 
 /// As long as a log of a job grows before it is turned over.
 pub const DEFAULT_LOG_SIZE: u64 = 64 * 1024 * 1024;
+/// A log that is turned over at less would be mostly notes of that.
+pub const LEAST_LOG_SIZE: u64 = 4 * 1024;
 /// So often is looked at what nobody tells of.
 pub const DEFAULT_PROBE_INTERVAL: Span = Span::from_secs(5);
 /// So long are jobs kept that have ended.
@@ -267,6 +269,8 @@ fn size(table: &mut Table<'_>, name: &str, report: &mut Report<'_>) -> Option<u6
     };
     if size.is_none_or(|size| size == 0) {
         table.fail(name, "must be a size such as \"64MiB\"".to_owned(), report);
+    } else if size.is_some_and(|size| size < LEAST_LOG_SIZE) {
+        table.fail(name, "must be at least 4KiB".to_owned(), report);
     }
     size
 }

@@ -90,6 +90,7 @@ fn what_means_nothing_is_refused_with_its_place() {
         ),
         ("[scheduler]\nprobe_interval = '0s'", "scheduler.probe_interval: must be longer than 0s"),
         ("[jobs.logs]\nmax_size = '64 parsecs'", "jobs.logs.max_size: must be a size such as \"64MiB\""),
+        ("[jobs.logs]\nmax_size = '10B'", "jobs.logs.max_size: must be at least 4KiB"),
         ("[jobs.logs]\nmax_size = 0", "jobs.logs.max_size: must be a size such as \"64MiB\""),
         ("[jobs.gc]\ndays = -1", "jobs.gc.days: must be within 0..=4294967295, got -1"),
         (
