@@ -40,7 +40,7 @@ impl Flow {
             let path = file.strip_prefix("file:").unwrap_or(file);
             return finder.load(&finder.root.join(path), Some(name));
         }
-        if let Some(path) = finder.with_id(name) {
+        if let Some(path) = finder.with_id(name)? {
             return finder.load(&path, None);
         }
         if let Some(path) = finder.bare(name) {
@@ -93,13 +93,19 @@ impl Finder {
     }
 
     /// Returns the template with that id, or `id@version`, among the workflows.
-    fn with_id(&self, name: &str) -> Option<PathBuf> {
-        self.files().into_iter().find(|path| {
+    fn with_id(&self, name: &str) -> Result<Option<PathBuf>, CommandError> {
+        let mut found = self.files().into_iter().filter(|path| {
             // What is wrong with others is not told to whoever looks for this one.
             let template = self.try_load(path).ok().map(|flow| flow.template);
             let id = template.map(|template| (template.id().to_owned(), template.version().to_owned()));
             id.is_some_and(|(id, version)| id == name || format!("{id}@{version}") == name)
-        })
+        });
+        let first = found.next();
+        let Some(second) = found.next() else { return Ok(first) };
+        let shown = |path: PathBuf| format!("`{}`", path.strip_prefix(&self.root).unwrap_or(&path).display());
+        let shown: Vec<String> = first.into_iter().chain([second]).chain(found).map(shown).collect();
+        let message = format!("Several flows have the id `{name}`: {}.", shown.join(", "));
+        Err(CommandError::new(Code::FlowMissing, message).hint("Give the name of the file."))
     }
 
     /// Returns the file of that name among the workflows.

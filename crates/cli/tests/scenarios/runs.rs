@@ -693,3 +693,16 @@ fn runs_are_listed_and_steered_as_a_whole() {
     assert_eq!(desk.status(&format!("wf-{run}-one")), "waiting_on_approval");
     assert_eq!(desk.run(&["runs", "show", "run_nobody"]).code, Some(1));
 }
+
+#[test]
+fn an_id_that_two_files_have_is_refused_with_both() {
+    let desk = Desk::new();
+    let text = flow(&[("a", "true", "")]);
+    desk.flow("one", &text).flow("two", &text);
+    let id = text.lines().find_map(|line| line.strip_prefix("id = ")).unwrap().trim_matches('"').to_owned();
+    let ran = desk.run(&["run", &id]);
+    assert_eq!(ran.code, Some(1), "{ran:?}");
+    let files = "`.tidewheel/workflows/one.toml`, `.tidewheel/workflows/two.toml`";
+    assert!(ran.err.contains(&format!("Several flows have the id `{id}`: {files}.")), "{ran:?}");
+    assert_eq!(desk.run(&["run", "two", "--follow"]).code, Some(0));
+}

@@ -11,7 +11,7 @@ use crate::time::Span;
 /// As long as a log of a job grows before it is turned over.
 pub const DEFAULT_LOG_SIZE: u64 = 64 * 1024 * 1024;
 /// A log that is turned over at less would be mostly notes of that.
-pub const LEAST_LOG_SIZE: u64 = 4 * 1024;
+const LEAST_LOG_SIZE: u64 = 4 * 1024;
 /// So often is looked at what nobody tells of.
 pub const DEFAULT_PROBE_INTERVAL: Span = Span::from_secs(5);
 /// So long are jobs kept that have ended.
