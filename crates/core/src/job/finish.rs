@@ -172,9 +172,7 @@ pub fn finish(
     ended: &Ended,
     shared: &mut Shared,
 ) -> Finished {
-    // A policy that cannot be read any more allows nothing: the attempt counts as it is.
-    let policy = node.and_then(|node| node.policy().ok()).and_then(|policy| policy.resolved().ok());
-    let policy = policy.unwrap_or_default();
+    let policy = policy_of(node);
     let mut end = Finish { record, node, policy: &policy, ended, finished: Finished::default() };
     let circuit = end.report(shared);
     if let Some(why) = ended.liveness {
@@ -200,7 +198,7 @@ pub fn finish(
 /// person rejected or cancelled it.
 pub fn loop_back(record: &mut Record, node: &ManifestNode, at: Timestamp) -> Option<GoBack> {
     let outcome = NodeOutcome::of(record.status)?;
-    let policy = node.policy().ok().and_then(|policy| policy.resolved().ok()).unwrap_or_default();
+    let policy = policy_of(Some(node));
     let ended = Ended { outcome, ..Ended::exited(1, at) };
     let mut end =
         Finish { record, node: Some(node), policy: &policy, ended: &ended, finished: Finished::default() };
@@ -215,8 +213,7 @@ pub fn refuse(
     (refusal, detail): (Refusal, &str),
     at: Timestamp,
 ) -> Finished {
-    let policy = node.and_then(|node| node.policy().ok()).and_then(|policy| policy.resolved().ok());
-    let policy = policy.unwrap_or_default();
+    let policy = policy_of(node);
     let ended = Ended { summary: Some(detail.to_owned()), ..Ended::exited(1, at) };
     let mut end = Finish { record, node, policy: &policy, ended: &ended, finished: Finished::default() };
     let (reason, fallback) = match refusal {
@@ -231,6 +228,12 @@ pub fn refuse(
     let attempt_next = end.policy_attempt();
     end.give_up(Decision { action: Action::Fail, reason, attempt_next }, fallback);
     end.finished
+}
+
+/// Returns the policy of a node. One that cannot be read any more allows nothing: the end counts as it is.
+fn policy_of(node: Option<&ManifestNode>) -> Resolved {
+    let policy = node.and_then(|node| node.policy().ok()).and_then(|policy| policy.resolved().ok());
+    policy.unwrap_or_default()
 }
 
 struct Finish<'a> {

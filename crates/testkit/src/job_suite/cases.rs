@@ -35,8 +35,8 @@ macro_rules! job_suite {
             }
             history {
                 what_is_over_and_needed_by_nobody_is_not_active,
-                what_a_job_is_after_comes_along,
                 what_was_read_ahead_is_brought_up_to_date,
+                what_a_job_is_after_comes_along,
                 producers_come_along,
                 producers_of_other_runs_do_not_come_along_where_the_own_run_has_one,
                 the_jobs_of_a_run_stay_together,
