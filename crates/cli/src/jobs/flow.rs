@@ -105,7 +105,7 @@ impl Finder {
         let shown = |path: PathBuf| format!("`{}`", path.strip_prefix(&self.root).unwrap_or(&path).display());
         let shown: Vec<String> = first.into_iter().chain([second]).chain(found).map(shown).collect();
         let message = format!("Several flows have the id `{name}`: {}.", shown.join(", "));
-        Err(CommandError::new(Code::FlowMissing, message).hint("Give the name of the file."))
+        Err(CommandError::new(Code::FlowMissing, message).hint("Give the name of the file, with its ending."))
     }
 
     /// Returns the file of that name among the workflows.

@@ -4,6 +4,7 @@ use serde_json::{Value, json};
 
 use crate::by_hand::{Desk, job};
 use crate::runs::flow;
+use crate::world::eventually;
 
 /// Returns a template in which `b`, after `a`, waits for a person and goes back when it does not get its way.
 fn gate(edge: &str) -> String {
@@ -165,4 +166,23 @@ fn every_target_of_a_way_back_is_done_again() {
         desk.record(&format!("wf-{run}-{node}"))["metadata"]["workflow_node_attempt"].clone()
     });
     assert_eq!(attempts, [json!(2), json!(2), json!(2)]);
+}
+
+/// A job that may not start, and whose loop leads to itself, must not hold everybody up until its budget is used up.
+#[test]
+fn a_loop_in_which_nothing_runs_gives_others_their_turn() {
+    let desk = Desk::new();
+    let breaker = "circuit_breaker = { name = \"api\", failure_threshold = 1, reset_timeout = \"1h\", on_open = \"fail\" }";
+    let rounds = "after = [{ node_id = \"breaks\", policy = \"completion\" }]\non.failed = [\"a\"]\nretry = { mode = \"on_failure\", budget = 4294967295 }";
+    let nodes = flow(&[("breaks", "exit 1", ""), ("a", "true", rounds)]);
+    let rules: String = ["breaks", "a"]
+        .map(|name| format!("[[policies]]\nmatch = {{ name = \"{name}\" }}\n{breaker}\n"))
+        .concat();
+    desk.flow("f", &(nodes + &rules));
+    let run = desk.enqueue(&["f"]);
+    eventually("it is over", || desk.status(&format!("wf-{run}-breaks")) == "failed");
+    for _ in 0..3 {
+        assert_eq!(desk.run(&["tick"]).code, Some(0));
+    }
+    assert_eq!(desk.run(&["runs", "cancel", &run]).code, Some(0));
 }

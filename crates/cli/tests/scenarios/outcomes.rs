@@ -200,6 +200,8 @@ fn a_job_whose_deadline_is_over_before_it_starts_ends_as_its_policy_says() {
             assert_eq!(desk.ticked(&id).2, "paused after a failure: deadline exceeded");
             assert_eq!(desk.run(&["jobs", "reject", &id]).code, Some(0));
             assert_eq!(desk.status(&id), "blocked_by_approval");
+            // Whoever wants it done gives it as much time as it had at first, for each attempt.
+            assert!(!desk.record(&id)["schedule"]["limits"]["deadline"].is_null());
         }
         desk.file("go", "");
         desk.wait(&format!("wf-{run}-before"));

@@ -6,6 +6,7 @@ use super::id::JobId;
 use super::metadata::Metadata;
 use super::outcome::JobOutcome;
 use super::record::Record;
+use super::reset::begin_deadline_again;
 use super::schedule::{Approval, ApprovalState, WaitKind, WaitReason};
 use super::settle::note;
 use super::status::JobStatus;
@@ -58,11 +59,12 @@ pub fn approve(record: &mut Record, by: By<'_>) -> Result<JobEvent, ApproveError
     approval.decided_by = Some(by.actor.to_owned());
     approval.reason = None;
     if record.metadata.get(Metadata::PAUSED).is_some() {
-        // It failed, and somebody gives it all its attempts again.
+        // It failed, and somebody gives it all its attempts and all its time again.
         for name in [Metadata::POLICY_ATTEMPT, Metadata::STEP_STARTED_AT, Metadata::FALLBACK] {
             record.metadata.clear(name);
         }
         record.schedule.not_before = None;
+        begin_deadline_again(record, by.at);
     }
     Ok(event(record, true, by))
 }

@@ -87,6 +87,15 @@ impl From<&Record> for Brief {
     }
 }
 
+impl Brief {
+    /// Tells whether its deadline is over.
+    #[must_use]
+    pub fn is_late(&self, now: Timestamp) -> bool {
+        let limits = self.schedule.limits.as_deref();
+        limits.and_then(|limits| limits.deadline).is_some_and(|deadline| deadline <= now)
+    }
+}
+
 impl Record {
     /// Takes over what a pass of the scheduler, which sees only briefs, has changed.
     pub fn take_over(&mut self, brief: &Brief) {

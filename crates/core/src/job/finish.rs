@@ -216,17 +216,18 @@ pub fn refuse(
     let policy = policy_of(node);
     let ended = Ended { summary: Some(detail.to_owned()), ..Ended::exited(1, at) };
     let mut end = Finish { record, node, policy: &policy, ended: &ended, finished: Finished::default() };
-    let (reason, fallback) = match refusal {
-        // After the deadline there is no fallback.
-        Refusal::Late => (ReasonCode::DeadlineExceeded, None),
-        // Another attempt, with whatever arguments, would not be let in either.
-        Refusal::CircuitOpen => {
-            let is_value = |fallback: &&Fallback| matches!(fallback, Fallback::Value(_));
-            (ReasonCode::CircuitOpen, policy.fallback.as_ref().filter(is_value))
-        }
-    };
     let attempt_next = end.policy_attempt();
-    end.give_up(Decision { action: Action::Fail, reason, attempt_next }, fallback);
+    let decision = |reason| Decision { action: Action::Fail, reason, attempt_next };
+    match refusal {
+        // After the deadline there is no fallback, and no way back: it would be late there, too.
+        Refusal::Late => end.apply_on_failure(decision(ReasonCode::DeadlineExceeded)),
+        Refusal::CircuitOpen => {
+            // Another attempt, with whatever arguments, would not be let in either.
+            let is_value = |fallback: &&Fallback| matches!(fallback, Fallback::Value(_));
+            let fallback = policy.fallback.as_ref().filter(is_value);
+            end.give_up(decision(ReasonCode::CircuitOpen), fallback);
+        }
+    }
     end.finished
 }
 
@@ -347,11 +348,17 @@ impl Finish<'_> {
         if let Some(summary) = self.exhausted() {
             return self.over(JobStatus::BlockedByDependency, Some(BLOCKED), Some(summary));
         }
-        let exit_code = Some(self.ended.exit_code.unwrap_or(1));
         if self.has_loop(NodeOutcome::Failed) {
-            self.over(JobStatus::Failed, exit_code, Some(message));
+            self.over(JobStatus::Failed, Some(self.ended.exit_code.unwrap_or(1)), Some(message));
             return self.loop_back(NodeOutcome::Failed);
         }
+        self.apply_on_failure(decision);
+    }
+
+    /// Nothing helps any more: `on_failure` says what it means.
+    fn apply_on_failure(&mut self, decision: Decision) {
+        let message = self.message();
+        let exit_code = Some(self.ended.exit_code.unwrap_or(1));
         let on_open = self.policy.circuit_breaker.as_ref().map(|breaker| breaker.on_open);
         match self.policy.on_failure {
             _ if decision.reason == ReasonCode::CircuitOpen && on_open == Some(OnOpen::Skip) => {
@@ -385,15 +392,13 @@ impl Finish<'_> {
     fn pause(&mut self, message: &str) {
         let record = &mut *self.record;
         record.status = JobStatus::WaitingOnApproval;
-        if let Some(limits) = record.schedule.limits.as_deref_mut() {
-            // It was late already, or it would not be asked about; a person has all the time.
-            limits.deadline = limits.deadline.filter(|deadline| *deadline > self.ended.at);
-        }
         record.pid = None;
         record.process_start_time = None;
         let detail = format!("paused after a failure: {message}");
-        let approval =
-            Approval { reason: Some(detail.clone()), ..Approval::pending("policy", self.ended.at) };
+        let approval = Approval {
+            reason: Some(detail.clone()),
+            ..Approval::pending(Approval::BY_POLICY, self.ended.at)
+        };
         let before = record.schedule.approval.replace(approval);
         if record.metadata.get(Metadata::PAUSED).is_none() {
             let before = before.map_or(Value::Bool(false), |approval| {

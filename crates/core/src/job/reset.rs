@@ -114,7 +114,7 @@ pub fn reset(record: &mut Record, cleanup: &Cleanup, cause: Cause<'_>) -> Reset 
 }
 
 /// Gives a job that a person wants done again as much time as it had at first.
-fn begin_deadline_again(record: &mut Record, at: Timestamp) {
+pub(super) fn begin_deadline_again(record: &mut Record, at: Timestamp) {
     let began = record.deadline_from().unwrap_or(record.created_at);
     if let Some(deadline) = record.schedule.limits.as_mut().and_then(|limits| limits.deadline.as_mut()) {
         let left = deadline.as_nanos().saturating_sub(began.as_nanos());

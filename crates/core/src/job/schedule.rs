@@ -227,6 +227,16 @@ pub struct Approval {
 }
 
 impl Approval {
+    /// Who asks where a policy says pause.
+    pub(super) const BY_POLICY: &'static str = "policy";
+
+    /// Tells whether a policy asks for it, after a failure, and nobody has answered yet.
+    pub(super) fn is_of_pause(&self) -> bool {
+        self.required
+            && self.state == ApprovalState::Pending
+            && self.requested_by.as_deref() == Some(Self::BY_POLICY)
+    }
+
     /// Returns an approval that somebody asks for.
     #[must_use]
     pub fn pending(by: &str, at: Timestamp) -> Self {

@@ -131,6 +131,10 @@ fn the_arguments_of_a_fallback_are_filled_and_checked_like_those_of_the_node() {
             "{ script = '${whom}' }",
             "has a policy with an unresolved parameter `whom` in fallback.overrides.args.script",
         ),
+        (
+            "{ command = ['x'], script = 'x' }",
+            "has a policy whose fallback sets both command and script args",
+        ),
         ("{}", "has a policy whose fallback sets no argument: it would only try the same again"),
     ] {
         assert_eq!(problems(&rule(args)), [format!("template T@v1 node `a` {message}")]);

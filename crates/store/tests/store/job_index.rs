@@ -34,6 +34,28 @@ fn the_index_does_not_grow_with_the_number_of_processes_that_wrote_it() {
     assert!(size < 80 << 10, "{size} bytes about one job");
 }
 
+/// A look at a part of a long history may stop in the middle of a character.
+#[test]
+fn a_long_history_of_names_in_any_script_is_looked_at_to_its_end() {
+    let folder = quick_folder();
+    let data = folder.path().join("data");
+    let store = Files::open(&data).unwrap();
+    let records = (0..900).map(|number: usize| {
+        let mut record = job(&format!("job-{number:03}"));
+        record.status = JobStatus::Succeeded;
+        record
+            .metadata
+            .set(Metadata::NODE_NAME, format!("{}{}", "x".repeat(number % 7), "прогон ".repeat(9)));
+        record
+    });
+    store.turn().unwrap().commit(Batch { records: records.collect(), ..Batch::default() }).unwrap();
+    let edited = data.join("jobs/job-880/job.json");
+    by_hand(&edited, "not-json");
+    let sees =
+        |_| Files::open(&data).unwrap().turn().unwrap().active().unwrap().unreadable.contains_key("job-880");
+    assert!((0..20).any(sees), "each turn looks further");
+}
+
 struct Place {
     folder: tempfile::TempDir,
     stores: Vec<Files>,

@@ -4,7 +4,7 @@
 use super::verdict::{Refusal, Verdict, Wait};
 use super::view::View;
 use crate::job::brief::Brief;
-use crate::job::schedule::WaitKind;
+use crate::job::schedule::{Approval, WaitKind};
 use crate::job::status::JobStatus;
 use crate::policy::Priority;
 use crate::time::{Span, Timestamp};
@@ -35,7 +35,12 @@ fn delay_of(job: &Brief) -> Option<Span> {
 
 /// Says whether it is too late for a job, whatever it waits for.
 pub(in crate::job) fn judge_deadline(job: usize, view: &View<'_>) -> Verdict {
-    let limits = view.jobs[job].schedule.limits.as_deref();
+    let schedule = &view.jobs[job].schedule;
+    // A person who is asked because of a failure has all the time.
+    if schedule.approval.as_ref().is_some_and(Approval::is_of_pause) {
+        return Verdict::Open;
+    }
+    let limits = schedule.limits.as_deref();
     match limits.and_then(|limits| limits.deadline).filter(|at| *at <= view.now) {
         None => Verdict::Open,
         Some(_) => Verdict::refuse(Refusal::Late, "deadline exceeded"),

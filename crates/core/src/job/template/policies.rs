@@ -214,7 +214,10 @@ fn fill_fallback(flat: &Flat, draft: &Draft, (chosen, part): (&mut Chosen, usize
         match scope.fill_value(value.clone(), &path) {
             Ok(mut value) => {
                 if let Some(problem) = check::arg(name, &mut value, &path) {
-                    let message = format!("has a policy whose {} {}", problem.path, problem.message);
+                    let message = match problem.path.as_str() {
+                        "" => format!("has a policy with an {}", problem.message),
+                        path => format!("has a policy whose {path} {}", problem.message),
+                    };
                     issues.node(&draft.place, &draft.id, &message);
                 }
                 filled.insert(name.clone(), value);
@@ -222,6 +225,12 @@ fn fill_fallback(flat: &Flat, draft: &Draft, (chosen, part): (&mut Chosen, usize
             Err(message) => {
                 issues.node(&draft.place, &draft.id, &format!("has a policy with an {message}"));
             }
+        }
+    }
+    for (one, other) in [("command", "script"), ("auto_resolve_command", "auto_resolve_script")] {
+        if filled.contains_key(one) && filled.contains_key(other) {
+            let message = format!("has a policy whose fallback sets both {one} and {other} args");
+            issues.node(&draft.place, &draft.id, &message);
         }
     }
     let overrides: Overrides = [("args".to_owned(), filled.into())].into_iter().collect();

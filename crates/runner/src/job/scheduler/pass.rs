@@ -188,6 +188,7 @@ impl Pass<'_> {
         let prober = Prober::new(&scheduler.options.root, &scheduler.options.data, &scheduler.store);
         let mut facts = Facts::default();
         let mut all = Settled::default();
+        let mut went_back = BTreeSet::new();
         loop {
             let mut world = World {
                 jobs: &mut self.jobs.briefs,
@@ -228,11 +229,20 @@ impl Pass<'_> {
             all.changed.append(&mut settled.changed);
             all.outcomes.append(&mut settled.outcomes);
             all.adopted.append(&mut settled.adopted);
-            let mut is_rewound = !settled.refused.is_empty();
+            let mut is_rewound = false;
             for (id, refusal, detail) in std::mem::take(&mut settled.refused) {
-                self.refuse(&id, refusal, &detail);
+                // One that could not be written is left as it is in this pass.
+                if !self.broken.contains(&id) {
+                    self.refuse(&id, refusal, &detail);
+                    is_rewound = true;
+                }
             }
             for id in &settled.loops {
+                if !went_back.insert(id.clone()) {
+                    // Nothing ran in between. However many rounds are left, others have their turn now.
+                    self.looks_again_at = Some(self.now.saturating_add(SOON));
+                    continue;
+                }
                 is_rewound |= self.go_back(id)?;
             }
             if !is_rewound {
@@ -262,7 +272,8 @@ impl Pass<'_> {
         let mut loops = Vec::new();
         for id in changed {
             let brief = self.jobs.briefs[id].clone();
-            if brief.status.is_active() || brief.goes_back.is_some() {
+            // After its deadline a job would only be late again.
+            if brief.status.is_active() || brief.goes_back.is_some() || brief.is_late(self.now) {
                 continue;
             }
             let Some(node) = self.node_of(brief.run.as_ref(), brief.node.as_ref()) else { continue };

@@ -35,7 +35,10 @@ impl<'s> FilesTurn<'s> {
     fn index(&mut self, root: &Root) -> Result<&mut Index, JobStoreError> {
         if self.index.is_none() {
             let mut index = Index::for_turn(root, self.store.take_index())?;
-            index.refresh(root)?;
+            if index.refresh(root).is_err() {
+                // Whatever is wrong with it, the records say how it is.
+                index = Index::build(root)?;
+            }
             self.index = Some(index);
         }
         Ok(self.index.as_mut().expect("invariant: it was set above"))

@@ -74,10 +74,13 @@ impl Done {
         }
         let from = if (HEADER..self.length).contains(&from) { from } else { HEADER };
         let end = self.length.min(from + CHUNK);
-        let mut text = self.part(from, end)?;
+        let mut bytes = self.bytes(from, end)?;
         if end < self.length {
-            text.truncate(text.rfind('\n').map_or(0, |at| at + 1));
+            // Nobody knows where in a line, and in a character, we stopped.
+            bytes.truncate(bytes.iter().rposition(|byte| *byte == b'\n').map_or(0, |at| at + 1));
         }
+        // What is no text is no line either: it is seen when all lines are.
+        let mut text = String::from_utf8(bytes).unwrap_or_default();
         if let Some((at, _)) = text.match_indices('\n').nth(WINDOW - 1) {
             text.truncate(at + 1);
         }
@@ -88,9 +91,13 @@ impl Done {
 
     /// Reads what is between two places.
     pub(super) fn part(&self, from: u64, to: u64) -> io::Result<String> {
+        String::from_utf8(self.bytes(from, to)?).map_err(|_| io::ErrorKind::InvalidData.into())
+    }
+
+    fn bytes(&self, from: u64, to: u64) -> io::Result<Vec<u8>> {
         let mut bytes = vec![0; usize::try_from(to.saturating_sub(from)).unwrap_or(0)];
         self.file.read_exact_at(&mut bytes, from)?;
-        String::from_utf8(bytes).map_err(|_| io::ErrorKind::InvalidData.into())
+        Ok(bytes)
     }
 
     /// Adds lines.

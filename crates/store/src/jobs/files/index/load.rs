@@ -142,7 +142,7 @@ impl Index {
     }
 
     /// Builds the index from the records.
-    pub(super) fn build(root: &Root) -> Result<Self, JobStoreError> {
+    pub(in crate::jobs::files) fn build(root: &Root) -> Result<Self, JobStoreError> {
         // What the directories are known by comes first: what changes while we read is seen the next time.
         let seen = look(root)?;
         let scan = scan::scan(root)?;
