@@ -2,9 +2,12 @@
 
 use std::ffi::OsString;
 
-use clap::{Parser, Subcommand};
+use clap::{CommandFactory as _, Parser, Subcommand};
 
-use crate::commands::{daemon, decide, demo, jobs, policy, run, runs, tick};
+use crate::commands::{
+    completions, daemon, decide, demo, graph, init, jobs, man, policy, run, runs, schema, tick,
+};
+use crate::complete;
 use crate::durable::worker;
 use crate::error::Ending;
 use crate::exit::Exit;
@@ -17,16 +20,24 @@ pub(crate) fn run(arguments: Vec<OsString>) -> Exit {
     if arguments.get(1).is_some_and(|name| name == node::NAME) {
         return ended(node::run(&arguments[2..]));
     }
+    if let Some(exit) = complete::answered(&arguments, Cli::command) {
+        return exit;
+    }
     let arguments = run::with_flags_named(arguments);
     let result = match Cli::try_parse_from(&arguments) {
         Ok(Cli { command: Command::Run(arguments) }) => run::run(&arguments),
         Ok(Cli { command: Command::Demo(arguments) }) => demo::run(&arguments),
+        Ok(Cli { command: Command::Graph(arguments) }) => graph::run(&arguments),
+        Ok(Cli { command: Command::Init(arguments) }) => init::run(&arguments),
         Ok(Cli { command: Command::Jobs(arguments) }) => jobs::run(&arguments),
         Ok(Cli { command: Command::Tick(arguments) }) => tick::run(&arguments),
         Ok(Cli { command: Command::Daemon(arguments) }) => daemon::run(&arguments),
         Ok(Cli { command: Command::Decide(arguments) }) => decide::run(&arguments),
         Ok(Cli { command: Command::Policy(arguments) }) => policy::run(&arguments),
         Ok(Cli { command: Command::Runs(arguments) }) => runs::run(&arguments),
+        Ok(Cli { command: Command::Schema(arguments) }) => schema::run(&arguments),
+        Ok(Cli { command: Command::Completions(arguments) }) => completions::run(&arguments),
+        Ok(Cli { command: Command::Man(arguments) }) => man::run(&arguments, Cli::command()),
         Ok(Cli { command: Command::DemoWorker(arguments) }) => Ok(worker::run(&arguments)),
         Err(error) => {
             let exit = if error.use_stderr() { Exit::Usage } else { Exit::Succeeded };
@@ -72,13 +83,18 @@ Each error has a code such as TW0001, and a page `docs/errors/TW0001.md` that sa
 #[derive(Debug, Subcommand)]
 enum Command {
     Demo(demo::Arguments),
+    Init(init::Arguments),
     Run(run::Arguments),
+    Graph(graph::Arguments),
     Jobs(jobs::Arguments),
     Tick(tick::Arguments),
     Daemon(daemon::Arguments),
     Decide(decide::Arguments),
     Policy(policy::Arguments),
     Runs(runs::Arguments),
+    Schema(schema::Arguments),
+    Completions(completions::Arguments),
+    Man(man::Arguments),
     #[command(name = "__demo-worker", hide = true)]
     DemoWorker(worker::Arguments),
 }
@@ -101,6 +117,6 @@ mod tests {
 
     #[test]
     fn the_command_line_is_well_formed() {
-        <Cli as clap::CommandFactory>::command().debug_assert();
+        Cli::command().debug_assert();
     }
 }

@@ -2,26 +2,36 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc;
+
+use tokio::signal::unix::{SignalKind, signal};
 
 /// Whether somebody has had enough.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Interrupt(Arc<AtomicBool>);
 
 impl Interrupt {
-    /// Begins to listen. Where that is not possible, Ctrl-C ends the process as it always does.
+    /// Listens from the moment it returns. Where that is not possible, Ctrl-C ends the process as it always does.
     pub(crate) fn listen() -> Self {
         let interrupt = Self::default();
         let heard = interrupt.clone();
+        let (ready, is_ready) = mpsc::channel();
         let listener = std::thread::Builder::new().name("interrupt".to_owned());
         // A thread that does not start listens to nothing, which is what happens then.
         drop(listener.spawn(move || {
             let Ok(runtime) = tokio::runtime::Builder::new_current_thread().enable_io().build() else {
                 return;
             };
-            if runtime.block_on(tokio::signal::ctrl_c()).is_ok() {
-                heard.0.store(true, Ordering::Relaxed);
-            }
+            runtime.block_on(async {
+                let Ok(mut signals) = signal(SignalKind::interrupt()) else { return };
+                drop(ready);
+                if signals.recv().await.is_some() {
+                    heard.0.store(true, Ordering::Relaxed);
+                }
+            });
         }));
+        // Nothing is ever sent: whoever waits is told by the end of the other side, whatever came of it.
+        is_ready.recv().unwrap_or(());
         interrupt
     }
 

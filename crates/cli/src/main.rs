@@ -2,6 +2,7 @@
 
 mod cli;
 mod commands;
+mod complete;
 mod durable;
 mod error;
 mod exit;

@@ -1,6 +1,7 @@
 //! What we know of the terminal: how wide it is and which characters it can show.
 
 use std::env;
+use std::io::IsTerminal as _;
 use std::os::fd::AsFd;
 
 use crate::view::timeline::Canvas;
@@ -33,6 +34,28 @@ pub(crate) fn has_unicode() -> bool {
     let locale = variables.into_iter().filter_map(env::var_os).find(|value| !value.is_empty());
     // Where nothing is said, as in most containers, the terminal outside is one of our days.
     locale.is_none_or(|locale| is_utf8(&locale.to_string_lossy()))
+}
+
+/// Tells whether the terminal shows lines and nothing else.
+pub(crate) fn is_dumb() -> bool {
+    env::var_os("TERM").is_some_and(|name| name == "dumb")
+}
+
+/// Tells whether lines of the output can be written over again.
+pub(crate) fn is_live() -> bool {
+    std::io::stdout().is_terminal() && env::var_os("TERM").is_some() && !is_dumb()
+}
+
+/// Returns how many lines there are: what the terminal says, or the usual.
+pub(crate) fn height() -> usize {
+    const USUAL: usize = 24;
+    let rows = rustix::termios::tcgetwinsize(std::io::stdout()).map_or(0, |size| usize::from(size.ws_row));
+    if rows == 0 { USUAL } else { rows }
+}
+
+/// Tells whether colours are wanted.
+pub(crate) fn has_colour() -> bool {
+    env::var_os("NO_COLOR").is_none_or(|value| value.is_empty())
 }
 
 fn is_utf8(locale: &str) -> bool {

@@ -56,6 +56,8 @@ pub mod decide;
 
 pub mod job;
 
+pub mod schema;
+
 pub mod view;
 
 pub use document::{Location, Problem, Problems};

@@ -3,6 +3,7 @@
 mod approve;
 mod attach;
 mod cancel;
+pub(super) mod explain;
 mod gc;
 mod list;
 mod reject;
@@ -45,6 +46,7 @@ enum Command {
     List(list::Arguments),
     Show(show::Arguments),
     Status(status::Arguments),
+    Explain(explain::Arguments),
     Schedule(schedule::Arguments),
     Tail(tail::Arguments),
     Attach(attach::Arguments),
@@ -62,6 +64,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Exit, Ending> {
         Command::List(arguments) => list::run(arguments),
         Command::Show(arguments) => show::run(arguments),
         Command::Status(arguments) => status::run(arguments),
+        Command::Explain(arguments) => explain::run(arguments),
         Command::Schedule(arguments) => schedule::run(arguments),
         Command::Tail(arguments) => tail::run(arguments),
         Command::Attach(arguments) => attach::run(arguments),

@@ -8,12 +8,14 @@ use std::path::Path;
 
 use clap::Args;
 use tidewheel_core::job::JobId;
-use tidewheel_core::job::template::{Expanded, Inputs};
+use tidewheel_core::job::template::Expanded;
 
 use crate::commands::policy::Format;
-use crate::error::{Code, CommandError, Ending};
+use crate::error::{CommandError, Ending};
 use crate::exit::Exit;
-use crate::jobs::{DirArguments, Flow, Follow, Followed, Left, Opened, Place, Settings, Tells, concluded};
+use crate::jobs::{
+    DirArguments, Flow, Follow, Followed, Given, Left, Opened, Place, Settings, Tells, concluded,
+};
 use enqueue::{Enqueued, enqueue};
 
 /// Run a flow: make jobs of a template, and let them run
@@ -72,7 +74,7 @@ const WITHOUT_VALUE: [&str; 4] = ["require-approval", "check", "follow", "help"]
 
 /// Writes the flags of a template so that the command line takes them: `--target main` becomes `--named=target=main`.
 pub(crate) fn with_flags_named(arguments: Vec<OsString>) -> Vec<OsString> {
-    if arguments.get(1).is_none_or(|name| name != "run") {
+    if arguments.get(1).is_none_or(|name| name != "run" && name != "graph") {
         return arguments;
     }
     let mut written: Vec<OsString> = Vec::with_capacity(arguments.len());
@@ -214,24 +216,9 @@ impl Arguments {
         let place = Place::find(&self.dir)?;
         let settings = Settings::read(&place)?;
         let flow = Flow::find(&place, &settings, &self.flow)?;
-        let given = flow.template.bind(&self.given()?);
-        let given = given.map_err(|error| CommandError::new(Code::FlowRefused, error.to_string()))?;
-        let expanded =
-            flow.template.expand(&given, &settings.config.rules).map_err(|found| flow.wrong(&found))?;
+        let given = Given { inputs: &self.inputs, set: &self.set, named: &self.named };
+        let expanded = flow.expand(&given, &settings)?;
         Ok(Ready { place, settings, flow, expanded })
-    }
-
-    /// Returns what is given to the template.
-    fn given(&self) -> Result<Inputs, CommandError> {
-        let mut named = Vec::with_capacity(self.named.len());
-        for text in &self.named {
-            let Some((flag, value)) = text.split_once('=') else {
-                let message = format!("flag `--{text}` needs a value");
-                return Err(CommandError::new(Code::FlowRefused, message));
-            };
-            named.push((flag.to_owned(), value.to_owned()));
-        }
-        Ok(Inputs { positional: self.inputs.clone(), named, set: self.set.clone() })
     }
 }
 

@@ -10,6 +10,7 @@ mod of_jobs;
 mod results;
 mod show;
 mod side;
+mod timeline;
 
 use clap::{Args, Subcommand};
 
@@ -19,11 +20,11 @@ use crate::exit::Exit;
 /// Look at durable runs, and ask things of them
 ///
 /// The runs of a repository are made of jobs, and live in `.tidewheel/`; list,
-/// show, cancel, retry and gc work on them. With --store, all commands work on
-/// the file that a program keeps its runs in, without that program. Looking
-/// changes nothing. What is asked of a run is written to the file; the process
-/// that drives the run notices it at once, and the next one that takes it up
-/// does otherwise.
+/// show, explain, timeline, cancel, retry and gc work on them. With --store,
+/// all commands work on the file that a program keeps its runs in, without that
+/// program. Looking changes nothing. What is asked of a run is written to the file; the
+/// process that drives the run notices it at once, and the next one that takes
+/// it up does otherwise.
 ///
 /// Wherever a command takes the id of a RUN, the beginning of the id is enough
 /// if only one run begins so.
@@ -44,6 +45,7 @@ pub(crate) struct Arguments {
 enum Command {
     List(list::Arguments),
     Show(show::Arguments),
+    Timeline(timeline::Arguments),
     Events(events::Arguments),
     Results(results::Arguments),
     Explain(explain::Arguments),
@@ -63,6 +65,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Exit, Ending> {
     match &arguments.command {
         Command::List(arguments) => list::run(arguments),
         Command::Show(arguments) => show::run(arguments),
+        Command::Timeline(arguments) => timeline::run(arguments),
         Command::Events(arguments) => events::run(arguments),
         Command::Results(arguments) => results::run(arguments),
         Command::Explain(arguments) => explain::run(arguments),

@@ -6,13 +6,14 @@ use std::fs::{self, File};
 use std::io::{self, Read as _};
 use std::path::{Path, PathBuf};
 
-use tidewheel_core::Problems;
-use tidewheel_core::job::template::{MOST_BYTES, Source, Template};
+use tidewheel_core::job::template::{Expanded, Inputs, MOST_BYTES, Source, Template};
+use tidewheel_core::policy::Rules;
+use tidewheel_core::{Problem, Problems};
 
 use super::place::Place;
 use super::settings::Settings;
 use crate::error::{Code, CommandError, cause};
-use crate::view::problems;
+use crate::view::problems::Wrong;
 
 /// A template that was found, with what was read for it.
 pub(crate) struct Flow {
@@ -25,46 +26,110 @@ pub(crate) struct Flow {
     sources: BTreeMap<String, String>,
 }
 
+/// What is given to a flow on the command line.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Given<'a> {
+    pub(crate) inputs: &'a [String],
+    pub(crate) set: &'a [String],
+    pub(crate) named: &'a [String],
+}
+
 impl Flow {
     /// Finds and reads a flow.
     pub(crate) fn find(place: &Place, settings: &Settings, name: &str) -> Result<Self, CommandError> {
         let finder = Finder::new(place)?;
-        let named = name.strip_prefix("file:");
-        if let Some(path) = named {
-            return finder.load(&finder.written(Path::new(path)), None);
+        match finder.file_of(settings, name)? {
+            Some((path, alias)) => finder.load(&path, alias),
+            None => Err(finder.missing(name, settings)),
         }
-        if finder.here.join(name).is_file() {
-            return finder.load(&finder.here.join(name), None);
+    }
+
+    /// Finds and reads a flow for those who have nobody to tell what is wrong.
+    pub(crate) fn try_find(place: &Place, settings: &Settings, name: &str) -> Option<Self> {
+        let finder = Finder::new(place).ok()?;
+        let (path, _) = finder.file_of(settings, name).ok()??;
+        finder.try_load(&path).ok()
+    }
+
+    /// Returns the aliases and the workflows by the names of their files, sorted.
+    pub(crate) fn names(place: &Place, settings: &Settings) -> Vec<String> {
+        Finder::new(place).map(|finder| finder.names(settings)).unwrap_or_default()
+    }
+
+    /// Checks each workflow of a place, and returns what is wrong with those that are not in order.
+    pub(crate) fn check_all(
+        place: &Place,
+        settings: &Settings,
+    ) -> Result<Vec<Result<(), Wrong>>, CommandError> {
+        let finder = Finder::new(place)?;
+        let check = |path: &PathBuf| {
+            let flow = finder.try_load(path).map_err(|trouble| match trouble {
+                Trouble::Unreadable(why) => {
+                    let file = path.strip_prefix(&finder.root).unwrap_or(path).display().to_string();
+                    let problem = Problem::new("", format!("cannot be read: {why}"));
+                    let problems = Problems::check(vec![problem], ()).expect_err("invariant: there is one");
+                    Wrong { file, problems, sources: BTreeMap::new() }
+                }
+                Trouble::Wrong(found) => found,
+            })?;
+            flow.check(&settings.config.rules)
+        };
+        Ok(finder.files().iter().map(check).collect())
+    }
+
+    /// Checks it without anybody who gives its parameters. One that is empty where nobody says has to be given, so
+    /// some values are tried: a word, a number.
+    fn check(self, rules: &Rules) -> Result<(), Wrong> {
+        let empty: Vec<String> = self
+            .template
+            .params()
+            .filter(|(_, value)| value.is_empty())
+            .map(|(name, _)| name.to_owned())
+            .collect();
+        let mut fewest: Option<Problems> = None;
+        for value in [None, Some("x"), Some("1")] {
+            let given = empty.iter().filter_map(|name| Some((name.clone(), value?.to_owned()))).collect();
+            match self.template.expand(&given, rules) {
+                Ok(_) => return Ok(()),
+                Err(found) => {
+                    let is_better = fewest.as_ref().is_none_or(|best| found.all().len() < best.all().len());
+                    fewest = if is_better { Some(found) } else { fewest };
+                }
+            }
         }
-        if let Some(file) = settings.config.commands.get(name) {
-            let path = file.strip_prefix("file:").unwrap_or(file);
-            return finder.load(&finder.root.join(path), Some(name));
+        match fewest {
+            Some(problems) => Err(Wrong { file: self.file, problems, sources: self.sources }),
+            None => Ok(()),
         }
-        if let Some(path) = finder.with_id(name)? {
-            return finder.load(&path, None);
+    }
+
+    /// Gives its parameters their values, and checks everything. Flags are written `flag=value`.
+    pub(crate) fn expand(&self, given: &Given<'_>, settings: &Settings) -> Result<Expanded, CommandError> {
+        let mut named = Vec::with_capacity(given.named.len());
+        for text in given.named {
+            let Some((flag, value)) = text.split_once('=') else {
+                let message = format!("flag `--{text}` needs a value");
+                return Err(CommandError::new(Code::FlowRefused, message));
+            };
+            named.push((flag.to_owned(), value.to_owned()));
         }
-        if let Some(path) = finder.bare(name) {
-            return finder.load(&path, None);
-        }
-        Err(finder.missing(name, settings))
+        let inputs = Inputs { positional: given.inputs.to_vec(), named, set: given.set.to_vec() };
+        let bound = self.template.bind(&inputs);
+        let bound = bound.map_err(|error| CommandError::new(Code::FlowRefused, error.to_string()))?;
+        self.template.expand(&bound, &settings.config.rules).map_err(|found| self.wrong(&found))
     }
 
     /// Draws what is wrong with it, and returns the error that sums it up.
     pub(crate) fn wrong(&self, found: &Problems) -> CommandError {
-        wrong(found, &self.file, &self.sources)
+        let (file, sources) = (self.file.clone(), self.sources.clone());
+        Wrong { file, problems: found.clone(), sources }.told(Code::FlowInvalid)
     }
 }
 
-fn wrong(found: &Problems, file: &str, sources: &BTreeMap<String, String>) -> CommandError {
-    problems::draw_all(found, file, sources);
-    let count = problems::counted(found.all().len());
-    CommandError::new(Code::FlowInvalid, format!("`{file}` has {count}."))
-}
-
-/// Why a template could not be read: the file, or what is in it, with the texts that were read.
+/// Why a template could not be read: the file, or what is in it.
 enum Trouble {
     Unreadable(String),
-    Wrong(Problems, String, BTreeMap<String, String>),
+    Wrong(Wrong),
 }
 
 struct Finder {
@@ -84,6 +149,26 @@ impl Finder {
         let root = fs::canonicalize(&place.root).map_err(|error| fail(&error))?;
         let here = std::env::current_dir().map_err(|error| fail(&error))?;
         Ok(Self { workflows: root.join(".tidewheel/workflows"), root, here })
+    }
+
+    /// Returns the file of a flow, with the alias that it was named by if it was one.
+    fn file_of<'n>(
+        &self,
+        settings: &Settings,
+        name: &'n str,
+    ) -> Result<Option<(PathBuf, Option<&'n str>)>, CommandError> {
+        if let Some(path) = name.strip_prefix("file:") {
+            return Ok(Some((self.written(Path::new(path)), None)));
+        }
+        if self.here.join(name).is_file() {
+            return Ok(Some((self.here.join(name), None)));
+        }
+        if let Some(file) = settings.config.commands.get(name) {
+            let path = file.strip_prefix("file:").unwrap_or(file);
+            return Ok(Some((self.root.join(path), Some(name))));
+        }
+        let path = self.with_id(name)?;
+        Ok(path.or_else(|| self.bare(name)).map(|path| (path, None)))
     }
 
     /// Returns a path that somebody typed: from here, or from the root if there is none from here.
@@ -133,7 +218,7 @@ impl Finder {
                 let shown = path.strip_prefix(&self.root).unwrap_or(path).display();
                 CommandError::new(Code::FlowMissing, format!("The flow `{shown}` cannot be read: {why}."))
             }
-            Trouble::Wrong(found, file, sources) => wrong(&found, &file, &sources),
+            Trouble::Wrong(found) => found.told(Code::FlowInvalid),
         })?;
         Ok(Flow { alias: alias.map(str::to_owned), ..flow })
     }
@@ -150,7 +235,7 @@ impl Finder {
         });
         match template {
             Ok(template) => Ok(Flow { template, alias: None, file, sources }),
-            Err(found) => Err(Trouble::Wrong(found, file, sources)),
+            Err(problems) => Err(Trouble::Wrong(Wrong { file, problems, sources })),
         }
     }
 
@@ -179,12 +264,7 @@ impl Finder {
     fn missing(&self, name: &str, settings: &Settings) -> CommandError {
         let message = format!("There is no flow `{name}`: no file, no alias, no template with this id.");
         let error = CommandError::new(Code::FlowMissing, message);
-        let stems = self.files();
-        let stems =
-            stems.iter().filter_map(|path| path.file_stem()).map(|stem| stem.to_string_lossy().into_owned());
-        let mut known: Vec<String> = settings.config.commands.keys().cloned().chain(stems).collect();
-        known.sort();
-        known.dedup();
+        let mut known = self.names(settings);
         const MOST: usize = 20;
         if known.is_empty() {
             error.hint("Put templates into `.tidewheel/workflows/`, or give the name of a file.")
@@ -192,5 +272,16 @@ impl Finder {
             known.truncate(MOST);
             error.hint(format!("There are {}.", known.join(", ")))
         }
+    }
+
+    /// Returns the aliases and the workflows by the names of their files, sorted.
+    fn names(&self, settings: &Settings) -> Vec<String> {
+        let files = self.files();
+        let stems =
+            files.iter().filter_map(|path| path.file_stem()).map(|stem| stem.to_string_lossy().into_owned());
+        let mut known: Vec<String> = settings.config.commands.keys().cloned().chain(stems).collect();
+        known.sort();
+        known.dedup();
+        known
     }
 }

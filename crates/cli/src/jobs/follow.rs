@@ -1,18 +1,23 @@
-//! Waiting for jobs, and telling what becomes of them: one line for each change.
+//! Waiting for jobs, and telling what becomes of them: one line for each change, or lines that change on a terminal.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::thread;
 use std::time::{Duration, Instant};
 
+use indicatif::ProgressDrawTarget;
 use tidewheel_core::job::{Brief, JobId, JobStatus, RunResult, RunState};
 use tidewheel_runner::job::wait::Watch;
 
+use super::gather::Gather;
+use super::live::{Live, Looks};
 use super::opened::Opened;
-use crate::error::Ending;
+use super::tty::Tty;
+use crate::error::{CommandError, Ending};
 use crate::exit::Exit;
 use crate::interrupt::Interrupt;
 use crate::output::{self, harmless};
+use crate::terminal;
 
 /// Waits for jobs.
 pub(crate) struct Follow<'a> {
@@ -65,13 +70,16 @@ const LOOK_AGAIN: Duration = Duration::from_millis(100);
 /// processor.
 const REST: u32 = 9;
 
+/// The bar, and the line that the cursor stands in.
+const BESIDE: usize = 2;
+
 impl Follow<'_> {
     /// Waits until all jobs are over.
     pub(crate) fn run(self) -> Result<Followed, Ending> {
         let interrupt = Interrupt::listen();
         // Whatever changes a record writes to the index beside the records, too.
         let watch = Watch::directory(&self.opened.place.data.join("jobs"));
-        let mut said: BTreeMap<JobId, String> = BTreeMap::new();
+        let mut said = Said { lines: BTreeMap::new(), live: self.live() };
         let mut followed = Followed::default();
         let mut looked = Instant::now();
         loop {
@@ -79,8 +87,13 @@ impl Follow<'_> {
             if self.look(&mut followed, &mut said)? {
                 return Ok(followed);
             }
+            if let Some((live, gather)) = &mut said.live {
+                let board = gather.board(&followed.jobs, terminal::height().saturating_sub(BESIDE));
+                live.show(&board, terminal::canvas());
+            }
             let rested = Instant::now() + began.elapsed().saturating_mul(REST).min(LOOK_AGAIN * 3);
             if interrupt.is_heard() {
+                drop(said);
                 output::hint(&format!("The jobs go on without you: {}.", self.comes_back));
                 followed.ending = Left::Interrupted;
                 return Ok(followed);
@@ -102,8 +115,18 @@ impl Follow<'_> {
         }
     }
 
+    /// Returns the lines that change, where they can.
+    fn live(&self) -> Option<(Live, Gather<'_>)> {
+        let looks = Looks { has_colour: terminal::has_colour(), has_unicode: terminal::has_unicode() };
+        if self.tells != Tells::Output || !terminal::is_live() {
+            return None;
+        }
+        let target = ProgressDrawTarget::term_like(Box::new(Tty::default()));
+        Some((Live::new(target, looks), Gather::new(self.opened)))
+    }
+
     /// Looks at the jobs that are not over, and tells whether all are.
-    fn look(&self, followed: &mut Followed, said: &mut BTreeMap<JobId, String>) -> Result<bool, Ending> {
+    fn look(&self, followed: &mut Followed, said: &mut Said<'_>) -> Result<bool, Ending> {
         let is_open = |followed: &Followed, id: &JobId| followed.jobs.get(id).is_none_or(Brief::is_open);
         let open: Vec<&JobId> = self.jobs.iter().filter(|id| is_open(followed, id)).collect();
         self.see(&open, followed, said)?;
@@ -115,18 +138,20 @@ impl Follow<'_> {
         Ok(!self.jobs.iter().any(|id| is_open(followed, id)))
     }
 
-    fn see(
-        &self,
-        jobs: &[&JobId],
-        followed: &mut Followed,
-        said: &mut BTreeMap<JobId, String>,
-    ) -> Result<(), Ending> {
+    fn see(&self, jobs: &[&JobId], followed: &mut Followed, said: &mut Said<'_>) -> Result<(), Ending> {
         for id in jobs {
-            let brief = Brief::from(&self.opened.read(id)?);
+            let record = self.opened.read(id)?;
+            let brief = Brief::from(&record);
             let line = line(&brief);
-            if said.get(*id) != Some(&line) {
-                self.tell(&line)?;
-                said.insert((*id).clone(), line);
+            if said.lines.get(*id) != Some(&line) {
+                match &said.live {
+                    Some((live, _)) => print(live, &brief, &line)?,
+                    None => self.tell(&line)?,
+                }
+                said.lines.insert((*id).clone(), line);
+            }
+            if let Some((_, gather)) = &mut said.live {
+                gather.see(&record);
             }
             followed.jobs.insert((*id).clone(), brief);
         }
@@ -143,6 +168,22 @@ impl Follow<'_> {
             Tells::Nobody => Ok(()),
         }
     }
+}
+
+/// What was told.
+struct Said<'a> {
+    /// The last line of each job.
+    lines: BTreeMap<JobId, String>,
+    /// The lines that change, where they can.
+    live: Option<(Live, Gather<'a>)>,
+}
+
+/// Writes a line that stays. What goes on changes in place, unless somebody has to do something about it.
+fn print(live: &Live, job: &Brief, line: &str) -> Result<(), Ending> {
+    if job.status.is_active() && job.status != JobStatus::WaitingOnApproval {
+        return Ok(());
+    }
+    live.print(&harmless(line)).map_err(|error| CommandError::of_output(&error))
 }
 
 impl Followed {

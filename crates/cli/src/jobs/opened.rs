@@ -142,6 +142,11 @@ impl Opened {
     }
 }
 
+/// Returns the id of the job that a text means.
+pub(crate) fn job_of(briefs: &BTreeMap<JobId, Brief>, text: &str) -> Result<JobId, CommandError> {
+    find(briefs, text).map(|job| job.id.clone()).map_err(|error| unfound(&error))
+}
+
 /// Returns the id of the run that a text means.
 pub(crate) fn run_of(briefs: &BTreeMap<JobId, Brief>, text: &str) -> Result<RunId, CommandError> {
     find_run(briefs, text).cloned().map_err(|error| unfound(&error))

@@ -12,7 +12,7 @@ use super::place::Place;
 use crate::error::{Code, CommandError};
 use crate::input::cannot_read;
 use crate::output;
-use crate::view::problems;
+use crate::view::problems::Wrong;
 
 /// How a list is printed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -41,26 +41,28 @@ pub(crate) struct Settings {
 impl Settings {
     /// Reads the configuration of a place; without a file it is the default.
     pub(crate) fn read(place: &Place) -> Result<Self, CommandError> {
+        Self::look(place)?.map_err(|wrong| wrong.told(Code::ConfigInvalid))
+    }
+
+    /// Reads the configuration of a place as [`Settings::read`] does, and leaves it to others to tell what is wrong.
+    pub(crate) fn look(place: &Place) -> Result<Result<Self, Wrong>, CommandError> {
         let path = place.data.join("config.toml");
-        let name = ".tidewheel/config.toml".to_owned();
+        let file = ".tidewheel/config.toml".to_owned();
         let text = match fs::read_to_string(&path) {
             Ok(text) => text,
-            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Self::default()),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Ok(Self::default())),
             // The data directory itself may be a file.
-            Err(error) if error.kind() == io::ErrorKind::NotADirectory => return Ok(Self::default()),
-            Err(error) => return Err(cannot_read(&name, &error)),
+            Err(error) if error.kind() == io::ErrorKind::NotADirectory => return Ok(Ok(Self::default())),
+            Err(error) => return Err(cannot_read(&file, &error)),
         };
         let labels: Vec<String> = Field::ALL.iter().map(|field| field.label()).collect();
         let names = Field::ALL.iter().map(|field| field.name());
         let known: Vec<&str> = names.chain(labels.iter().map(String::as_str)).collect();
         let config = Config::parse(&text, KnownFields { list: &known, show: &known });
-        let config = config.map_err(|found| {
-            let sources = BTreeMap::from([(name.clone(), text.clone())]);
-            problems::draw_all(&found, &name, &sources);
-            let count = problems::counted(found.all().len());
-            CommandError::new(Code::ConfigInvalid, format!("`{name}` has {count}."))
-        })?;
-        Ok(Self { config })
+        Ok(config.map(|config| Self { config }).map_err(|problems| {
+            let sources = BTreeMap::from([(file.clone(), text)]);
+            Wrong { file, problems, sources }
+        }))
     }
 
     /// Reads the configuration for a job that was started when it was in order: what is wrong by now is passed over.

@@ -7,5 +7,7 @@ pub(crate) mod fields;
 pub(crate) mod lines;
 pub(crate) mod logs;
 pub(crate) mod order;
+pub(crate) mod page;
 pub(crate) mod problems;
+pub(crate) mod svg;
 pub(crate) mod timeline;

@@ -6,14 +6,34 @@ use std::ops::Range;
 use annotate_snippets::{AnnotationKind, Group, Level, Origin, Renderer, Snippet};
 use tidewheel_core::{Location, Problem, Problems};
 
+use crate::error::{Code, CommandError};
 use crate::output::{self, harmless, harmless_in_place};
 use crate::terminal;
 
 /// How many problems are drawn for people; whoever has more begins with these.
 const MOST_DRAWN: usize = 50;
 
+/// What is wrong with a file and with those that it names.
+#[derive(Debug)]
+pub(crate) struct Wrong {
+    /// The file, as messages name it.
+    pub(crate) file: String,
+    pub(crate) problems: Problems,
+    /// The texts that were read, by the names of their files.
+    pub(crate) sources: BTreeMap<String, String>,
+}
+
+impl Wrong {
+    /// Draws all of it, and returns the error that sums it up.
+    pub(crate) fn told(&self, code: Code) -> CommandError {
+        draw_all(&self.problems, &self.file, &self.sources);
+        let count = counted(self.problems.all().len());
+        CommandError::new(code, format!("`{}` has {count}.", self.file))
+    }
+}
+
 /// Draws the problems of some files for people. What names no file is of the one that is given.
-pub(crate) fn draw_all(problems: &Problems, file: &str, sources: &BTreeMap<String, String>) {
+fn draw_all(problems: &Problems, file: &str, sources: &BTreeMap<String, String>) {
     let width = terminal::width(std::io::stderr());
     for problem in problems.all().iter().take(MOST_DRAWN) {
         let file = problem.file.as_deref().unwrap_or(file);

@@ -174,6 +174,14 @@ impl Scale {
     }
 }
 
+/// Returns instants for an axis that has room for so many columns, in milliseconds, with their labels.
+pub(super) fn ticks(end_ms: u64, columns: usize) -> Vec<(u64, String)> {
+    let scale = Scale::widest(end_ms, |scale| scale.column(end_ms) <= columns);
+    let scale = scale.unwrap_or_else(|| Scale::shortest(end_ms));
+    let instants = (0_u64..).map(|n| n.saturating_mul(scale.tick_ms)).take_while(|millis| *millis <= end_ms);
+    instants.map(|millis| (millis, tick_label(millis))).collect()
+}
+
 /// Draws the axis: the labels, and below them the line with its ticks.
 pub(super) fn axis(scale: Scale, end_ms: u64, indent: usize, canvas: Canvas) -> String {
     let marks = Marks::for_canvas(canvas);

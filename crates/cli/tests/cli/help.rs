@@ -20,15 +20,20 @@ fn the_whole() {
     Usage: tidewheel <COMMAND>
 
     Commands:
-      demo    See policies at work, a workflow that survives kill -9, and a build as jobs
-      run     Run a flow: make jobs of a template, and let them run
-      jobs    Look at jobs, and ask things of them
-      tick    Look at all jobs once, and start what may start
-      daemon  Look at the jobs whenever a time has come
-      decide  Answer questions about retries: a line of JSON in, a line of JSON out
-      policy  Look at files of policies
-      runs    Look at durable runs, and ask things of them
-      help    Print this message or the help of the given subcommand(s)
+      demo         See policies at work, a workflow that survives kill -9, and a build as jobs
+      init         Make the files that a repository begins with
+      run          Run a flow: make jobs of a template, and let them run
+      graph        Draw what comes after what: of a flow, or of a run
+      jobs         Look at jobs, and ask things of them
+      tick         Look at all jobs once, and start what may start
+      daemon       Look at the jobs whenever a time has come
+      decide       Answer questions about retries: a line of JSON in, a line of JSON out
+      policy       Look at files of policies
+      runs         Look at durable runs, and ask things of them
+      schema       Print the JSON schema of a kind of file, for editors
+      completions  Print a script that completes command lines in a shell
+      man          Print the manual page, or write the pages of all commands
+      help         Print this message or the help of the given subcommand(s)
 
     Options:
       -h, --help
@@ -56,15 +61,20 @@ fn the_whole_in_short() {
     Usage: tidewheel <COMMAND>
 
     Commands:
-      demo    See policies at work, a workflow that survives kill -9, and a build as jobs
-      run     Run a flow: make jobs of a template, and let them run
-      jobs    Look at jobs, and ask things of them
-      tick    Look at all jobs once, and start what may start
-      daemon  Look at the jobs whenever a time has come
-      decide  Answer questions about retries: a line of JSON in, a line of JSON out
-      policy  Look at files of policies
-      runs    Look at durable runs, and ask things of them
-      help    Print this message or the help of the given subcommand(s)
+      demo         See policies at work, a workflow that survives kill -9, and a build as jobs
+      init         Make the files that a repository begins with
+      run          Run a flow: make jobs of a template, and let them run
+      graph        Draw what comes after what: of a flow, or of a run
+      jobs         Look at jobs, and ask things of them
+      tick         Look at all jobs once, and start what may start
+      daemon       Look at the jobs whenever a time has come
+      decide       Answer questions about retries: a line of JSON in, a line of JSON out
+      policy       Look at files of policies
+      runs         Look at durable runs, and ask things of them
+      schema       Print the JSON schema of a kind of file, for editors
+      completions  Print a script that completes command lines in a shell
+      man          Print the manual page, or write the pages of all commands
+      help         Print this message or the help of the given subcommand(s)
 
     Options:
       -h, --help     Print help (see more with '--help')
@@ -250,11 +260,11 @@ fn runs() {
     Look at durable runs, and ask things of them
 
     The runs of a repository are made of jobs, and live in `.tidewheel/`; list,
-    show, cancel, retry and gc work on them. With --store, all commands work on
-    the file that a program keeps its runs in, without that program. Looking
-    changes nothing. What is asked of a run is written to the file; the process
-    that drives the run notices it at once, and the next one that takes it up
-    does otherwise.
+    show, explain, timeline, cancel, retry and gc work on them. With --store,
+    all commands work on the file that a program keeps its runs in, without that
+    program. Looking changes nothing. What is asked of a run is written to the file; the
+    process that drives the run notices it at once, and the next one that takes
+    it up does otherwise.
 
     Wherever a command takes the id of a RUN, the beginning of the id is enough
     if only one run begins so.
@@ -270,6 +280,7 @@ fn runs() {
     Commands:
       list          List the runs, newest first
       show          Show one run: its inputs, its work, and where its time went
+      timeline      Show where the time of a run went
       events        List the events of a run: everything that happened, in order
       results       Show what the components of a run gave
       explain       Explain in sentences why a run waits, was retried or failed, and what is next
@@ -387,6 +398,48 @@ fn what_looks_at_runs() {
       -h, --help
               Print help (see a summary with '-h')
     ");
+    assert_snapshot!(help_of(&["runs", "timeline", "--help"]), @"
+    Show where the time of a run went
+
+    One bar for each job, in the order in which they started: how long it waited
+    once it could start, its attempts, and the time between them. The chain of
+    jobs that took longest is marked: the run gets shorter only if one of those
+    does. A picture as SVG needs nothing else, and reads well on any ground.
+
+    Example:
+
+      $ tidewheel runs timeline run_5c
+      $ tidewheel runs timeline run_5c --format svg > run.svg
+
+    Usage: tidewheel runs timeline [OPTIONS] <RUN>
+
+    Arguments:
+      <RUN>
+              The run, or the beginning of its id
+
+    Options:
+          --store <FILE>
+              The SQLite file that a program keeps its runs in, instead of the runs of `.tidewheel/`
+
+          --dir <DIR>
+              The directory with `.tidewheel/`, instead of the one found from here
+
+          --format <FORMAT>
+              How the timeline is printed
+
+              Possible values:
+              - text: For people: bars of characters
+              - svg:  For pages: a picture
+              - json: For programs: one object with a `version`
+
+              [default: text]
+
+          --width <N>
+              How many columns the text takes, from 40 to 200; as many as the terminal has, otherwise
+
+      -h, --help
+              Print help (see a summary with '-h')
+    ");
     assert_snapshot!(help_of(&["runs", "events", "--help"]), @"
     List the events of a run: everything that happened, in order
 
@@ -469,13 +522,15 @@ fn what_looks_at_runs() {
 
     Without a COMPONENT, the run as a whole and each piece of work that did not
     simply come to its end; with one, all of its pieces. Each failed attempt has
-    the decision about it and its reason code.
+    the decision about it and its reason code. Of a run of jobs, what holds them
+    up is followed through to the root; a COMPONENT is one of its nodes.
 
     Example:
 
+      $ tidewheel runs explain run_5c
       $ tidewheel runs explain order-7 charge --store orders.db
 
-    Usage: tidewheel runs explain [OPTIONS] --store <FILE> <RUN> [COMPONENT]
+    Usage: tidewheel runs explain [OPTIONS] <RUN> [COMPONENT]
 
     Arguments:
       <RUN>
@@ -486,7 +541,10 @@ fn what_looks_at_runs() {
 
     Options:
           --store <FILE>
-              The SQLite file that the runs are kept in
+              The SQLite file that a program keeps its runs in, instead of the runs of `.tidewheel/`
+
+          --dir <DIR>
+              The directory with `.tidewheel/`, instead of the one found from here
 
           --format <FORMAT>
               How the result is printed
@@ -881,6 +939,51 @@ fn every_command_has_an_example() {
 
 #[test]
 fn run() {
+    assert_snapshot!(help_of(&["graph", "--help"]), @"
+    Draw what comes after what: of a flow, or of a run
+
+    FLOW is what `tidewheel run` takes, with its INPUTs and flags; nothing is
+    enqueued. RUN is the id of a run, any beginning or end of it, or run:ID; the
+    picture has where its jobs stand.
+
+    In a tree, each node stands in a layer below all that it waits for, and under
+    it one line for each edge. Mermaid and DOT are for programs that draw.
+
+    Example:
+
+      $ tidewheel graph release alpha
+      $ tidewheel graph run_5c --format dot | dot -Tsvg > run.svg
+
+    Usage: tidewheel graph [OPTIONS] <FLOW|RUN> [INPUT]...
+
+    Arguments:
+      <FLOW|RUN>
+              The flow, or the run
+
+      [INPUT]...
+              Parameters of the flow by their place
+
+    Options:
+          --dir <DIR>
+              The directory with `.tidewheel/`, instead of the one found from here
+
+          --set <K=V>
+              Give a parameter its value; may be given several times
+
+          --format <FORMAT>
+              How the graph is printed
+
+              Possible values:
+              - tree:    For people: layer by layer, with one line for each edge
+              - mermaid: A flowchart, as web pages and many editors draw it
+              - dot:     For Graphviz
+              - json:    For programs: one object with a `version`
+
+              [default: tree]
+
+      -h, --help
+              Print help (see a summary with '-h')
+    ");
     assert_snapshot!(help_of(&["run", "--help"]), @"
     Run a flow: make jobs of a template, and let them run
 
@@ -1024,6 +1127,7 @@ fn jobs() {
       list      List the jobs, newest first
       show      Show one job with everything that is known of it
       status    Say in one line how a job is, and where its logs are
+      explain   Explain in sentences why a job waits, failed or was retried, and what is next
       schedule  Show which jobs go when, and who waits for whom
       tail      Print what a job has written
       attach    Print both streams of a job, and stay until it is over
@@ -1047,11 +1151,13 @@ fn jobs_schedule() {
     Show which jobs go when, and who waits for whom
 
     Jobs that are over are left out unless --all is given, or unless they hold
-    somebody up. With --job, only that job and those around it are shown.
+    somebody up. With --job, only that job and those around it are shown. With
+    --watch the whole terminal shows them as they change; `?` lists the keys.
 
     Example:
 
       $ tidewheel jobs schedule --format dag --job build
+      $ tidewheel jobs schedule --watch
 
     Usage: tidewheel jobs schedule [OPTIONS]
 
@@ -1076,7 +1182,7 @@ fn jobs_schedule() {
               [default: summary]
 
           --watch
-              Stay, and draw it again and again
+              Stay, and show it as it changes, with keys to look closer and to steer
 
           --top <N>
               How many rows are shown while watching
@@ -1084,7 +1190,7 @@ fn jobs_schedule() {
               [default: 10]
 
           --interval-ms <MS>
-              How often it is drawn while watching
+              How often it is looked at while watching
 
               [default: 500]
 
@@ -1151,8 +1257,7 @@ fn jobs_tail() {
 /// The others are of one kind: a job, and how the result is printed.
 #[test]
 fn each_command_on_jobs_has_an_example() {
-    for command in ["list", "show", "status", "attach", "wait", "approve", "reject", "retry", "cancel", "gc"]
-    {
+    for command in "list show status explain attach wait approve reject retry cancel gc".split(' ') {
         let help = help_of(&["jobs", command, "--help"]);
         assert!(help.contains(&format!("  $ tidewheel jobs {command}")), "{help}");
         assert!(help.contains("--dir <DIR>"), "{help}");
@@ -1163,4 +1268,5 @@ fn each_command_on_jobs_has_an_example() {
 fn what_only_the_scheduler_starts_is_not_in_the_help() {
     assert!(!help_of(&["--help"]).contains("workflow-node"));
     assert!(!help_of(&["run", "--help"]).contains("--named"));
+    assert!(!help_of(&["graph", "--help"]).contains("--named"));
 }

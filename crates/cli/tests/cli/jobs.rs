@@ -38,11 +38,13 @@ fn yard() -> Yard {
 }
 
 /// Every command that only looks.
-const LOOKS: [&[&str]; 8] = [
+const LOOKS: [&[&str]; 10] = [
     &["list"],
     &["list", "--all", "--format", "json"],
     &["show", "a-done"],
     &["status", "a-done"],
+    &["explain", "c-waits"],
+    &["explain", "d-fails", "--format", "json"],
     &["schedule"],
     &["schedule", "--format", "dag"],
     &["schedule", "--format", "json", "--all"],

@@ -3,17 +3,23 @@
 mod home;
 
 mod asking;
+mod completions;
 mod crash;
 mod daemon;
 mod decide;
 mod demo;
 mod errors;
+mod explain;
+mod graph;
 mod guides;
 mod help;
+mod init;
 mod jobs;
+mod man;
 mod policy;
 mod run;
 mod runs;
+mod schema;
 mod shop;
 mod tick;
 mod told_live;

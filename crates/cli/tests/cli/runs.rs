@@ -9,9 +9,10 @@ use crate::home::Ran;
 use crate::shop::{NOW, contents, home, runs};
 
 /// Every command that only looks.
-const LOOKS: [&[&str]; 8] = [
+const LOOKS: [&[&str]; 9] = [
     &["list"],
     &["show", "order-2"],
+    &["timeline", "order-2"],
     &["events", "order-2"],
     &["results", "order-1"],
     &["results", "order-1", "ship"],
@@ -665,4 +666,19 @@ fn look_at(home: &crate::home::Home) -> String {
     let listed: Value = serde_json::from_str(&listed.out).expect("it is JSON");
     let rows = listed["runs"].as_array().expect("there are rows").iter();
     rows.map(|row| row["id"].as_str().expect("it has an id").to_owned()).collect::<Vec<_>>().join(" ")
+}
+
+#[test]
+fn the_timeline_of_a_run_of_a_program_is_drawn_alike() {
+    let shown = look(&["show", "order-2"]).out;
+    let told = look(&["timeline", "order-2"]).out;
+    // Where the time went is the same, whoever asks.
+    let spent = |text: &str| text.split("Where the time went").nth(1).map(str::to_owned);
+    assert_eq!(spent(&told), spent(&shown), "{told}");
+    assert!(!told.contains("Critical path"), "nobody knows what came after what: {told}");
+    let svg = look(&["timeline", "order-2", "--format", "svg"]).out;
+    assert!(svg.starts_with("<svg ") && svg.contains("class=\"attempt\""), "{svg}");
+    let form = json(&["timeline", "order-2"]);
+    assert_eq!(fields(&form), "from run_id status time to version work workflow");
+    assert_eq!((&form["run_id"], &form["status"]), (&"order-2".into(), &"failed".into()));
 }

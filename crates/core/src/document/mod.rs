@@ -3,6 +3,8 @@
 mod reader;
 mod tree;
 
+#[cfg(test)]
+pub(crate) use reader::noted;
 pub(crate) use reader::{Report, Table, nearest, words};
 pub(crate) use tree::{Data, Entry, Format, Node, read};
 pub use tree::{Location, Problem, Problems};

@@ -353,6 +353,8 @@ impl<'a> Table<'a> {
 
     /// Refuses what is left.
     pub(crate) fn finish(self, report: &mut Report<'_>, known: &[&str]) {
+        #[cfg(test)]
+        noted::note(&self.path, known);
         for entry in &self.entries {
             let mut problem = Problem::new(self.path_to(&entry.key), "is not a known field");
             if let Some(near) = nearest(&entry.key, known) {
@@ -396,4 +398,25 @@ fn distance(one: &str, other: &str) -> usize {
         }
     }
     row[other.len()]
+}
+
+/// Which tables were read on this thread, with the fields that each knows: what describes the tables is held against
+/// what reads them.
+#[cfg(test)]
+pub(crate) mod noted {
+    use std::cell::RefCell;
+
+    thread_local! {
+        static READ: RefCell<Vec<(String, Vec<String>)>> = const { RefCell::new(Vec::new()) };
+    }
+
+    pub(super) fn note(path: &str, known: &[&str]) {
+        let known = known.iter().map(|name| (*name).to_owned()).collect();
+        READ.with_borrow_mut(|read| read.push((path.to_owned(), known)));
+    }
+
+    /// Returns what was read since the last time.
+    pub(crate) fn take() -> Vec<(String, Vec<String>)> {
+        READ.take()
+    }
 }

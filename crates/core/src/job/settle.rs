@@ -428,7 +428,7 @@ fn has_recourse(job: &Brief) -> bool {
 }
 
 /// Returns when the next attempt of a job is due, if it waits for that.
-fn retry_at(job: &Brief, now: Timestamp) -> Option<Timestamp> {
+pub(super) fn retry_at(job: &Brief, now: Timestamp) -> Option<Timestamp> {
     let waits = job.schedule.wait_reason.as_ref().is_some_and(|reason| reason.kind == WaitKind::Schedule);
     let at = job.schedule.not_before.filter(|at| *at > now)?;
     (waits && job.status == JobStatus::Queued && job.started_at.is_some()).then_some(at)

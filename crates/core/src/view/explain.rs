@@ -153,15 +153,17 @@ fn decided(decision: Decision, attempt: &AttemptLine, work: &WorkLine) -> String
             };
             format!("Retry {next}{of} {comes} {} later{after} ({code}).", wait(due))
         }
-        Action::Wait(Some(until)) => format!("It waited {} then: {} ({code}).", wait(until), why(code, work)),
-        Action::Wait(None) => format!("It waited then: {} ({code}).", why(code, work)),
-        Action::Fail => format!("No other attempt followed: {} ({code}).", why(code, work)),
+        Action::Wait(Some(until)) => {
+            format!("It waited {} then: {} ({code}).", wait(until), why(code, work.retries_allowed))
+        }
+        Action::Wait(None) => format!("It waited then: {} ({code}).", why(code, work.retries_allowed)),
+        Action::Fail => format!("No other attempt followed: {} ({code}).", why(code, work.retries_allowed)),
     }
 }
 
 /// Says a reason in words.
-fn why(reason: ReasonCode, work: &WorkLine) -> String {
-    match (reason, work.retries_allowed) {
+pub(super) fn why(reason: ReasonCode, retries_allowed: Option<u32>) -> String {
+    match (reason, retries_allowed) {
         (ReasonCode::MaxRetriesReached, Some(0)) => "its policy allows no retries".to_owned(),
         (ReasonCode::MaxRetriesReached, Some(1)) => {
             "the one retry that its policy allows was made".to_owned()

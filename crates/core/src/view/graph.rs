@@ -4,6 +4,7 @@ use std::fmt::Write as _;
 
 use serde::Serialize;
 
+use super::picture::{Arrow, Line, Picture, Shape, Spot, mermaid_text, put};
 use crate::policy::Kind;
 use crate::run::Run;
 use crate::workflow::{Node, NodeIx, Workflow};
@@ -83,50 +84,13 @@ impl Workflow {
     /// ```
     #[must_use]
     pub fn to_mermaid(&self) -> String {
-        let view = self.graph_view();
-        let mut text = String::from("flowchart TD\n    input((input))\n");
-        for (ix, node) in view.nodes.iter().enumerate() {
-            let (open, close) = match node.kind {
-                Kind::Condition | Kind::Rule => ("{", "}"),
-                Kind::Join => ("((", "))"),
-                Kind::Map => ("[/", "/]"),
-                Kind::Reduce => ("[\\", "\\]"),
-                Kind::Accumulator | Kind::StateMachine => ("[(", ")]"),
-                _ => ("[", "]"),
-            };
-            written(writeln!(text, "    n{ix}{open}\"{}\"{close}", mermaid_text(label(node))));
-        }
-        for edge in &view.edges {
-            let from = edge.from.map_or_else(|| "input".to_owned(), |from| format!("n{from}"));
-            written(writeln!(text, "    {from} --> n{}", edge.to));
-        }
-        text
+        picture(&self.graph_view()).mermaid()
     }
 
     /// Returns a graph for Graphviz.
     #[must_use]
     pub fn to_dot(&self) -> String {
-        let view = self.graph_view();
-        let mut text = String::new();
-        written(writeln!(text, "digraph \"{}\" {{", dot_text(&view.workflow)));
-        written(writeln!(text, "    input [shape=circle];"));
-        for (ix, node) in view.nodes.iter().enumerate() {
-            let shape = match node.kind {
-                Kind::Condition | Kind::Rule => "diamond",
-                Kind::Join => "circle",
-                Kind::Map => "trapezium",
-                Kind::Reduce => "invtrapezium",
-                Kind::Accumulator | Kind::StateMachine => "cylinder",
-                _ => "box",
-            };
-            written(writeln!(text, "    n{ix} [label=\"{}\", shape={shape}];", dot_text(label(node))));
-        }
-        for edge in &view.edges {
-            let from = edge.from.map_or_else(|| "input".to_owned(), |from| format!("n{from}"));
-            written(writeln!(text, "    {from} -> n{};", edge.to));
-        }
-        text.push_str("}\n");
-        text
+        picture(&self.graph_view()).dot()
     }
 }
 
@@ -137,7 +101,7 @@ impl Run {
         let mut text = String::from("sequenceDiagram\n    participant input\n");
         let graph = &self.graph;
         for (ix, node) in graph.nodes.iter().enumerate() {
-            written(writeln!(text, "    participant n{ix} as {}", mermaid_text(node.label())));
+            put(writeln!(text, "    participant n{ix} as {}", mermaid_text(node.label())));
         }
         for row in &self.facts {
             let (Some(node), Some(parent)) = (row.node, row.parent) else { continue };
@@ -147,45 +111,39 @@ impl Run {
                 |_| "(a value that JSON cannot hold)".to_owned(),
                 |value| shortened(value.get()),
             );
-            written(writeln!(text, "    {from}->>n{node}: {}", mermaid_text(&given)));
+            put(writeln!(text, "    {from}->>n{node}: {}", mermaid_text(&given)));
         }
         text
     }
 }
 
-fn label(node: &NodeView) -> &str {
-    node.name.as_deref().unwrap_or_else(|| node.kind.name())
-}
-
-/// Writing to a string cannot fail.
-fn written(result: std::fmt::Result) {
-    result.expect("invariant: writing to a string cannot fail");
-}
-
-/// Mermaid reads `#code;` in a text as a character; everything that means something to it is written so.
-fn mermaid_text(text: &str) -> String {
-    let mut escaped = String::with_capacity(text.len());
-    for character in text.chars() {
-        if character.is_alphanumeric() || " _-.,/+*=()".contains(character) {
-            escaped.push(character);
-        } else {
-            written(write!(escaped, "#{};", u32::from(character)));
-        }
+/// The input stands first.
+fn picture(view: &GraphView) -> Picture {
+    let input = Spot { id: "input".to_owned(), lines: Vec::new(), shape: Shape::Circle, look: None };
+    let spot = |(ix, node): (usize, &NodeView)| Spot {
+        id: format!("n{ix}"),
+        lines: vec![node.name.as_deref().unwrap_or_else(|| node.kind.name()).to_owned()],
+        shape: match node.kind {
+            Kind::Condition | Kind::Rule => Shape::Diamond,
+            Kind::Join => Shape::Circle,
+            Kind::Map => Shape::Widening,
+            Kind::Reduce => Shape::Narrowing,
+            Kind::Accumulator | Kind::StateMachine => Shape::Cylinder,
+            _ => Shape::Box,
+        },
+        look: None,
+    };
+    let arrow = |edge: &EdgeView| Arrow {
+        from: edge.from.map_or(0, |from| from as usize + 1),
+        to: edge.to as usize + 1,
+        label: None,
+        line: Line::Whole,
+    };
+    Picture {
+        title: view.workflow.clone(),
+        spots: [input].into_iter().chain(view.nodes.iter().enumerate().map(spot)).collect(),
+        arrows: view.edges.iter().map(arrow).collect(),
     }
-    escaped
-}
-
-fn dot_text(text: &str) -> String {
-    let mut escaped = String::with_capacity(text.len());
-    for character in text.chars() {
-        match character {
-            '"' | '\\' => escaped.extend(['\\', character]),
-            '\n' => escaped.push_str("\\n"),
-            control if control.is_control() => escaped.push(' '),
-            other => escaped.push(other),
-        }
-    }
-    escaped
 }
 
 /// As much of a value as fits on an arrow.

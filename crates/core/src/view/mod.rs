@@ -4,6 +4,7 @@ mod explain;
 mod graph;
 pub mod jobs;
 mod moment;
+mod picture;
 mod rehearsal;
 mod spent;
 mod story;

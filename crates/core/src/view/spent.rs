@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 
-use super::story::{Doing, Story};
+use super::story::{Doing, Story, Stretch};
 use crate::time::Timestamp;
 
 /// Where the time of a run went.
@@ -32,10 +32,20 @@ impl Spent {
     /// Looks at a run between two instants. What is not over goes on until the second.
     #[must_use]
     pub fn of(story: &Story, from: Timestamp, to: Timestamp) -> Self {
+        Self::over(story.works.iter().flat_map(|work| &work.stretches), from, to)
+    }
+
+    /// Looks at stretches of time between two instants. What is not over goes on until the second.
+    #[must_use]
+    pub fn over<'a>(
+        stretches: impl IntoIterator<Item = &'a Stretch>,
+        from: Timestamp,
+        to: Timestamp,
+    ) -> Self {
         let (from, to) = (from.as_nanos(), to.as_nanos().max(from.as_nanos()));
         let mut changes: Vec<(u64, usize, bool)> = Vec::new();
         let mut sums = [0_u64; Doing::ALL.len()];
-        for stretch in story.works.iter().flat_map(|work| &work.stretches) {
+        for stretch in stretches {
             let begin = stretch.from.as_nanos().clamp(from, to);
             let end = stretch.to.map_or(to, Timestamp::as_nanos).clamp(begin, to);
             if begin == end {
@@ -70,7 +80,7 @@ impl Spent {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::view::story::{Stretch, WorkLine};
+    use crate::view::story::WorkLine;
 
     fn work(stretches: &[(Doing, u64, Option<u64>)]) -> WorkLine {
         let stretch = |(doing, from, to): &(Doing, u64, Option<u64>)| Stretch {

@@ -8,6 +8,7 @@ mod artifacts;
 mod cancels;
 mod collecting;
 mod cost;
+mod explaining;
 mod finishing;
 mod lifecycle;
 mod limits;

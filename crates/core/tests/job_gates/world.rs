@@ -143,7 +143,7 @@ impl Scene {
         self.jobs.insert(job.0.id.clone(), job.0);
     }
 
-    /// Says how something is.
+    /// Lets something be so.
     pub(crate) fn is(mut self, question: Question, answer: Answer) -> Self {
         self.truth.insert(question, answer);
         self
@@ -176,10 +176,15 @@ impl Scene {
             assert_eq!(self.shared, shared, "whoever asks changes nothing that is shared");
             for question in settled.questions {
                 assert!(self.asked.insert(question.clone()), "{question:?} was answered");
-                let answer = self.truth.get(&question).cloned().unwrap_or_else(|| self.usual(&question));
+                let answer = self.answer(&question);
                 facts.add(question, answer);
             }
         }
+    }
+
+    /// Says how something is.
+    pub(crate) fn answer(&self, question: &Question) -> Answer {
+        self.truth.get(question).cloned().unwrap_or_else(|| self.usual(question))
     }
 
     fn usual(&self, question: &Question) -> Answer {

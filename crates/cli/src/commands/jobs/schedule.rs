@@ -15,11 +15,13 @@ use crate::view::block::table;
 /// Show which jobs go when, and who waits for whom
 ///
 /// Jobs that are over are left out unless --all is given, or unless they hold
-/// somebody up. With --job, only that job and those around it are shown.
+/// somebody up. With --job, only that job and those around it are shown. With
+/// --watch the whole terminal shows them as they change; `?` lists the keys.
 ///
 /// Example:
 ///
 ///   $ tidewheel jobs schedule --format dag --job build
+///   $ tidewheel jobs schedule --watch
 #[derive(Debug, Args)]
 #[command(verbatim_doc_comment)]
 pub(crate) struct Arguments {
@@ -34,13 +36,13 @@ pub(crate) struct Arguments {
     /// How the schedule is printed
     #[arg(long, value_enum, default_value_t)]
     format: ScheduleFormat,
-    /// Stay, and draw it again and again
+    /// Stay, and show it as it changes, with keys to look closer and to steer
     #[arg(long)]
     watch: bool,
     /// How many rows are shown while watching
     #[arg(long, value_name = "N", default_value_t = 10)]
     top: usize,
-    /// How often it is drawn while watching
+    /// How often it is looked at while watching
     #[arg(long, value_name = "MS", default_value_t = 500)]
     interval_ms: u64,
     /// How many edges away from a shown job things are followed
@@ -80,7 +82,7 @@ pub(super) fn run(arguments: &Arguments) -> Result<Exit, Ending> {
     match arguments.format {
         ScheduleFormat::Json => output::json(&schedule.form(&is_present))?,
         ScheduleFormat::Summary | ScheduleFormat::Dag if schedule.is_empty() => output::text(NOTHING)?,
-        ScheduleFormat::Summary => output::text(&summary(&schedule, usize::MAX))?,
+        ScheduleFormat::Summary => output::text(&summary(&schedule))?,
         ScheduleFormat::Dag => {
             let mut text = String::new();
             for line in schedule.dag(&is_present) {
@@ -114,10 +116,12 @@ impl Arguments {
         ScheduleAsk { all: self.all, focus, max_depth }
     }
 
+    #[cfg(feature = "tui")]
     pub(super) const fn top(&self) -> usize {
         self.top
     }
 
+    #[cfg(feature = "tui")]
     pub(super) const fn interval_ms(&self) -> u64 {
         self.interval_ms
     }
@@ -142,11 +146,10 @@ fn check(arguments: &Arguments) -> Result<(), CommandError> {
     Ok(())
 }
 
-/// Draws the rows, at most so many.
-pub(super) fn summary(schedule: &Schedule<'_>, most: usize) -> String {
+/// Draws the rows.
+fn summary(schedule: &Schedule<'_>) -> String {
     let rows: Vec<Vec<String>> = schedule
         .rows()
-        .take(most)
         .map(|row| {
             vec![
                 row.order.to_string(),

@@ -133,7 +133,7 @@ fn unreadable(path: &Path, error: &io::Error) -> Ending {
 }
 
 /// A log that is being read.
-struct Log {
+pub(super) struct Log {
     path: PathBuf,
     prefix: String,
     /// The file that is read, while there is one.
@@ -146,13 +146,13 @@ struct Log {
 const LONGEST: usize = 1024 * 1024;
 
 impl Log {
-    fn new(dir: &Path, name: &str, how: How) -> Self {
+    pub(super) fn new(dir: &Path, name: &str, how: How) -> Self {
         let prefix = if how.stream == Stream::Both { format!("[{name}] ") } else { String::new() };
         Self { path: dir.join(format!("{name}.log")), prefix, file: None, held: Vec::new() }
     }
 
     /// Opens the log, with what was moved aside before it, at the place where printing begins.
-    fn start(&mut self, lines: Option<usize>) -> io::Result<()> {
+    pub(super) fn start(&mut self, lines: Option<usize>) -> io::Result<()> {
         let older = self.older();
         let mut parts: Vec<File> = Vec::new();
         for path in [&older, &self.path] {
@@ -189,14 +189,40 @@ impl Log {
     /// Prints what has come since, line by line, and tells whether anything has.
     fn print(&mut self, how: How) -> Result<bool, Ending> {
         let has_more = self.read().map_err(|error| unreadable(&self.path, &error))?;
+        let lines = self.ended();
+        if !lines.is_empty() {
+            self.send(&lines, how)?;
+        }
+        Ok(has_more)
+    }
+
+    /// Returns the lines that have come since, fit to be shown.
+    #[cfg(feature = "tui")]
+    pub(super) fn lines(&mut self) -> io::Result<Vec<String>> {
+        self.read()?;
+        let lines = self.ended();
+        if lines.is_empty() {
+            return Ok(Vec::new());
+        }
+        let body = lines.strip_suffix(b"\n").unwrap_or(&lines);
+        Ok(body.split(|byte| *byte == b'\n').map(|line| plain(&String::from_utf8_lossy(line))).collect())
+    }
+
+    /// Returns what was read of a line that has not ended yet, fit to be shown.
+    #[cfg(feature = "tui")]
+    pub(super) fn rest(&self) -> Option<String> {
+        let is_there = !self.held.is_empty();
+        is_there.then(|| plain(&String::from_utf8_lossy(&self.held)))
+    }
+
+    /// Takes the lines that have ended out of what was read.
+    fn ended(&mut self) -> Vec<u8> {
         let end = match self.held.iter().rposition(|byte| *byte == b'\n') {
             Some(end) => end + 1,
             None if self.held.len() > LONGEST => self.held.len(),
-            None => return Ok(has_more),
+            None => 0,
         };
-        let lines: Vec<u8> = self.held.drain(..end).collect();
-        self.send(&lines, how)?;
-        Ok(has_more)
+        self.held.drain(..end).collect()
     }
 
     /// Prints what is left without an end of its line.

@@ -13,6 +13,8 @@ use tidewheel_store::{Command, RunRecord, Status, Store as _};
 use super::VERSION;
 use super::list::RunForm;
 use super::show::{AskedForm, WorkForm, is_unnamed, place};
+use super::side::{EitherArguments, Side};
+use crate::commands::jobs::explain::{one_job, whole_run};
 use crate::commands::policy::Format;
 use crate::error::Ending;
 use crate::exit::Exit;
@@ -25,10 +27,12 @@ use crate::view::timeline::{Canvas, HEADING, wrapped};
 ///
 /// Without a COMPONENT, the run as a whole and each piece of work that did not
 /// simply come to its end; with one, all of its pieces. Each failed attempt has
-/// the decision about it and its reason code.
+/// the decision about it and its reason code. Of a run of jobs, what holds them
+/// up is followed through to the root; a COMPONENT is one of its nodes.
 ///
 /// Example:
 ///
+///   $ tidewheel runs explain run_5c
 ///   $ tidewheel runs explain order-7 charge --store orders.db
 #[derive(Debug, Args)]
 #[command(verbatim_doc_comment)]
@@ -38,7 +42,7 @@ pub(crate) struct Arguments {
     /// Only this component
     component: Option<String>,
     #[command(flatten)]
-    store: StoreArguments,
+    of: EitherArguments,
     /// How the result is printed
     #[arg(long, value_enum, default_value_t)]
     format: Format,
@@ -59,7 +63,17 @@ struct Explained<'a> {
 
 /// Explains.
 pub(super) fn run(arguments: &Arguments) -> Result<Exit, Ending> {
-    let opened = Opened::open(&arguments.store, Purpose::Look)?;
+    match arguments.of.side() {
+        Side::Program(store) => of_program(arguments, &store),
+        Side::Repository(dir) => match &arguments.component {
+            Some(node) => one_job(&dir, &format!("{}/{node}", arguments.run), arguments.format),
+            None => whole_run(&dir, &arguments.run, arguments.format),
+        },
+    }
+}
+
+fn of_program(arguments: &Arguments, store: &StoreArguments) -> Result<Exit, Ending> {
+    let opened = Opened::open(store, Purpose::Look)?;
     let record = opened.run(&arguments.run)?;
     let story = opened.ask(opened.control.story(&record.id))?;
     let asked = opened.wait(opened.store().commands_of(&record.id))?;

@@ -214,14 +214,14 @@ pub(super) fn retry(dir: &DirArguments, text: &str, format: Format) -> Result<Ex
 }
 
 /// Returns what is kept of a run; what cannot be read is told, and shown without.
-fn manifest(opened: &Opened, run: &RunId) -> Option<Manifest> {
+pub(super) fn manifest(opened: &Opened, run: &RunId) -> Option<Manifest> {
     opened.store().manifest(run).unwrap_or_else(|error| {
         output::warning(&format!("unable to load the manifest of run {run}: {error}"));
         None
     })
 }
 
-fn template(manifest: &Manifest) -> String {
+pub(super) fn template(manifest: &Manifest) -> String {
     let mut name = harmless(&manifest.workflow_template_id).into_owned();
     let _ = write!(name, "@{}", manifest.workflow_template_version);
     name

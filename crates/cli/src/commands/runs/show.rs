@@ -23,7 +23,7 @@ use crate::exit::Exit;
 use crate::output::{self, harmless};
 use crate::store::{Opened, Purpose};
 use crate::terminal;
-use crate::view::bars::{self, Period};
+use crate::view::bars::{self, Bar, End, Period};
 use crate::view::columns::{Grid, cut};
 use crate::view::timeline::{Canvas, FAINT, HEADING, wrapped};
 
@@ -75,7 +75,7 @@ pub(super) fn run(arguments: &Arguments) -> Result<Exit, Ending> {
             text.push_str(&inputs(&story, opened.now, most, canvas));
             text.push_str(&work(&story, most, canvas));
             text.push_str(&timeline(&story, period, most, canvas));
-            text.push_str(&time_spent(&spent));
+            text.push_str(&bars::time_spent(&spent, canvas));
             output::text(&text)?;
         }
     }
@@ -83,7 +83,7 @@ pub(super) fn run(arguments: &Arguments) -> Result<Exit, Ending> {
 }
 
 /// Returns the time from the creation of the run to its end, or to now while it goes on.
-fn period(record: &RunRecord, story: &Story, now: Timestamp) -> Period {
+pub(super) fn period(record: &RunRecord, story: &Story, now: Timestamp) -> Period {
     let is_over = match record.status {
         Status::Completed | Status::Failed | Status::Cancelled => true,
         Status::Running | Status::Waiting | Status::Paused | Status::Stopped | Status::Parked => false,
@@ -227,44 +227,35 @@ fn worked(work: &WorkLine) -> Option<u64> {
 }
 
 fn timeline(story: &Story, period: Period, most: usize, canvas: Canvas) -> String {
-    let pieces: Vec<(String, &WorkLine)> =
-        pieces(story, most).into_iter().filter(|(_, work)| !work.stretches.is_empty()).collect();
-    if pieces.is_empty() {
+    let rows = rows(story, most);
+    if rows.is_empty() {
         return String::new();
     }
-    let doings = pieces.iter().flat_map(|(_, work)| &work.stretches);
-    let is_seen = |stretch: &&Stretch| stretch.doing == Doing::Attempt || stretch.to != Some(stretch.from);
-    let used: Vec<Doing> = doings.filter(is_seen).map(|stretch| stretch.doing).collect();
     let inner = Canvas { width: canvas.width.saturating_sub(2), ..canvas };
     let mut text = format!("\n{HEADING}Timeline{HEADING:#}\n");
-    for line in bars::draw(&pieces, period, inner).lines() {
+    for line in bars::draw(&rows, period, inner).lines() {
         let _ = writeln!(text, "  {line}");
     }
-    let _ = writeln!(text, "  {}", bars::legend(&used, canvas));
+    let _ = writeln!(text, "  {}", bars::legend(&bars::seen(&rows), canvas));
     text
 }
 
-fn time_spent(spent: &Spent) -> String {
-    if spent.total_ns == 0 {
-        return String::new();
-    }
-    let percent =
-        |nanos: u64| (u128::from(nanos) * 100 + u128::from(spent.total_ns) / 2) / u128::from(spent.total_ns);
-    let mut text = format!("\n{HEADING}Where the time went{HEADING:#}\n");
-    for row in &spent.rows {
-        let over_all = match row.sum_ns == row.wall_ns {
-            true => String::new(),
-            false => format!("  ({} over all pieces)", long(row.sum_ns)),
-        };
-        let (name, time) = (bars::words(row.doing), long(row.wall_ns));
-        let _ = writeln!(text, "  {name:21}  {time:>8}  {:>3}%{over_all}", percent(row.wall_ns));
-    }
-    if spent.idle_ns > 0 {
-        let time = long(spent.idle_ns);
-        let _ = writeln!(text, "  {:21}  {time:>8}  {:>3}%", "nothing to do", percent(spent.idle_ns));
-    }
-    let _ = writeln!(text, "  {:21}  {:>8}", "in all", long(spent.total_ns));
-    text
+/// Returns the bars of the pieces of work that took time, at most so many.
+pub(super) fn rows(story: &Story, most: usize) -> Vec<Bar<'_>> {
+    let pieces = pieces(story, most).into_iter().filter(|(_, work)| !work.stretches.is_empty());
+    let end = |state| match state {
+        WorkState::Completed | WorkState::Recovered => Some(End::Well),
+        WorkState::Failed | WorkState::Skipped | WorkState::Replaced => Some(End::Badly),
+        WorkState::Pending | WorkState::Running | WorkState::Waiting { .. } | WorkState::Held { .. } => None,
+    };
+    let bars = pieces.map(|(name, work)| Bar {
+        name,
+        stretches: &work.stretches,
+        end: end(work.state),
+        is_marked: false,
+        note: String::new(),
+    });
+    bars.collect()
 }
 
 fn more(count: usize, most: usize) -> String {

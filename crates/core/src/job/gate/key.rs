@@ -59,6 +59,11 @@ impl<'a> Keys<'a> {
         }
     }
 
+    /// Returns who does the work of a job, if that is another one.
+    pub(in crate::job) fn worker(&self, job: &Brief) -> Option<&'a JobId> {
+        self.owners.get(key_of(job)?).copied().filter(|owner| **owner != job.id)
+    }
+
     /// A job does the work.
     pub(in crate::job) fn take(&mut self, job: &'a Brief) {
         if let Some(key) = key_of(job) {

@@ -29,5 +29,5 @@ pub(super) use pinned_head::judge as pinned_head;
 pub(super) use precondition::judge as precondition;
 pub(super) use rate::Rates;
 pub use verdict::Refusal;
-pub(super) use verdict::{End, Verdict, Wait};
+pub(super) use verdict::{End, Verdict, Wait, waits};
 pub(super) use view::View;

@@ -98,3 +98,8 @@ impl Wait {
         Self { wake_at: Some(at), ..self }
     }
 }
+
+/// Says again what a pass has said before.
+pub(in crate::job) fn waits(status: JobStatus, reason: &WaitReason) -> Verdict {
+    Verdict::Wait(Wait::new(status, reason.kind, reason.detail.clone()))
+}

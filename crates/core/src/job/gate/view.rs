@@ -35,7 +35,7 @@ impl<'a> View<'a> {
     }
 
     /// Returns the number of a job.
-    pub(super) fn find(&self, id: &str) -> Option<usize> {
+    pub(in crate::job) fn find(&self, id: &str) -> Option<usize> {
         self.jobs.binary_search_by(|job| job.id.as_str().cmp(id)).ok()
     }
 

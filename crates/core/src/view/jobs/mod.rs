@@ -1,17 +1,24 @@
 //! Jobs and their runs as people and programs see them: data, and text where the text is fixed. Knows no terminal.
 
 mod dag;
+mod drawn;
+pub mod explain;
 mod field;
 mod find;
+mod flow;
 mod graph;
+mod layers;
 mod list;
 mod runs;
 mod schedule;
+mod timeline;
 mod watch;
 
 pub use field::{Field, LIST_FIELDS, SHOW_FIELDS, show_json, status_line};
 pub use find::{FindError, find, find_run};
+pub use flow::{FlowAsk, FlowEdge, FlowLink, FlowNode, FlowPart, FlowView};
 pub use list::{List, ListAsk, counted_number};
 pub use runs::{RunCounts, RunLine, RunStatus, runs};
 pub use schedule::{Row, Schedule, ScheduleAsk, ScheduleForm};
-pub use watch::{Buckets, latest_line, watched};
+pub use timeline::{Timeline, TimelineAttempt, TimelineRow};
+pub use watch::{Bucket, Buckets, latest_line, watched};

@@ -240,7 +240,7 @@ impl Pass<'_> {
             for id in &settled.loops {
                 if !went_back.insert(id.clone()) {
                     // Nothing ran in between. However many rounds are left, others have their turn now.
-                    self.looks_again_at = Some(self.now.saturating_add(SOON));
+                    self.looks_again_at = Some(self.now.saturating_add(Span::from_secs(1)));
                     continue;
                 }
                 is_rewound |= self.go_back(id)?;

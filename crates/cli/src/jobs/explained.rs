@@ -1,0 +1,198 @@
+//! What there is to explain of a job or a run: reads records, events and the ends of logs, looks at the repository, and
+//! changes nothing.
+
+use std::cell::RefCell;
+use std::fs::File;
+use std::io::{self, Read as _, Seek as _, SeekFrom};
+use std::path::Path;
+
+use tidewheel_core::job::{Brief, Facts, JobEventKind, JobId, Metadata, Question, Record, RunId};
+use tidewheel_core::view::jobs::explain::{
+    Explanation, OutputLine, Piece, RunExplanation, Subject, Told, World, explain_job, explain_run,
+};
+use tidewheel_runner::job::LogFile;
+use tidewheel_runner::probe::Prober;
+use tidewheel_store::jobs::{JobStore as _, Jobs};
+
+use super::opened::{Opened, unfit};
+use crate::error::CommandError;
+use crate::output;
+use crate::view::logs::plain;
+
+/// So many last lines of each stream are shown of an attempt.
+const LINES: usize = 5;
+
+/// No more of a log than this is read for them.
+const TAIL: u64 = 8 * 1024;
+
+/// So many questions are asked of the repository; what is not known then is told as the last pass found it.
+const MOST_ASKED: usize = 100;
+
+/// As many failures of a run are looked into.
+const MOST_LOOKED_INTO: usize = 100;
+
+/// Explains a job.
+pub(crate) fn explained_job(
+    opened: &Opened,
+    mut jobs: Jobs,
+    id: &JobId,
+) -> Result<Explanation, CommandError> {
+    let record = opened.read(id)?;
+    // It may have gone on since the list was read.
+    let job = Brief::from(&record);
+    jobs.briefs.insert(id.clone(), job.clone());
+    let events = opened.store().events(id).map_err(|error| unfit(&error))?;
+    let mut told = Told::of(&events, record.status, retries_allowed(opened, &record));
+    let dir = opened.place.data.join("jobs").join(id.as_str());
+    for (place, stream) in ["stdout", "stderr"].into_iter().enumerate() {
+        if let Err(error) = add_output(&mut told, &dir, place, stream) {
+            output::warning(&format!("{stream} of job {id} cannot be read: {error}"));
+        }
+    }
+    let dead_letter = record.metadata.text(Metadata::DEAD_LETTER);
+    let subject = Subject { job: &job, dead_letter, told: &told };
+    Ok(asked(opened, &jobs, |world| explain_job(world, subject)))
+}
+
+/// Explains a run.
+pub(crate) fn explained_run(opened: &Opened, jobs: &Jobs, run: &RunId) -> RunExplanation {
+    let looked_into = RefCell::new(0_usize);
+    let message = |id: &JobId| {
+        if looked_into.replace_with(|count| count.saturating_add(1)) >= MOST_LOOKED_INTO {
+            return None;
+        }
+        let events = opened.store().events(id).ok()?;
+        let failed = events.iter().rev().find_map(|event| match &event.event {
+            JobEventKind::AttemptFailed { message, .. } => Some(message.clone()),
+            JobEventKind::Dispatched { .. }
+            | JobEventKind::Withdrawn { .. }
+            | JobEventKind::Completed { .. }
+            | JobEventKind::Rewound { .. }
+            | JobEventKind::Decided { .. } => None,
+        });
+        // What failed without being judged is told by its end.
+        failed.or_else(|| {
+            events.into_iter().rev().find_map(|event| match event.event {
+                JobEventKind::Completed { summary, .. } => summary,
+                JobEventKind::Dispatched { .. }
+                | JobEventKind::AttemptFailed { .. }
+                | JobEventKind::Withdrawn { .. }
+                | JobEventKind::Rewound { .. }
+                | JobEventKind::Decided { .. } => None,
+            })
+        })
+    };
+    asked(opened, jobs, |world| {
+        looked_into.replace(0);
+        explain_run(world, run, &message)
+    })
+}
+
+/// Explains with what is known, and looks at the world for what is not.
+fn asked<T>(
+    opened: &Opened,
+    jobs: &Jobs,
+    explain: impl Fn(World<'_>) -> Result<T, std::collections::BTreeSet<Question>>,
+) -> T {
+    let prober = Prober::new(&opened.place.root, &opened.place.data, opened.store());
+    let mut facts = Facts::default();
+    let mut left = MOST_ASKED;
+    loop {
+        let world = World {
+            briefs: &jobs.briefs,
+            unreadable: &jobs.unreadable,
+            facts: &facts,
+            capacity: opened.settings.capacity(),
+            now: opened.now,
+            may_ask: left > 0,
+        };
+        match explain(world) {
+            Ok(explained) => return explained,
+            Err(questions) => {
+                for question in questions.into_iter().take(left) {
+                    left -= 1;
+                    let answer = prober.answer(&question);
+                    facts.add(question, answer);
+                }
+            }
+        }
+    }
+}
+
+/// Returns how many retries the policy of a job allows, if its run tells.
+fn retries_allowed(opened: &Opened, record: &Record) -> Option<u32> {
+    let (run, node) = (record.run()?, record.node()?);
+    let manifest = opened.store().manifest_with(&run, &node).ok().flatten()?;
+    let policy = manifest.nodes.get(&node)?.policy().ok()?;
+    policy.resolved().ok().map(|policy| policy.max_retries)
+}
+
+/// Adds the last lines that each attempt wrote to a stream.
+fn add_output(told: &mut Told, dir: &Path, place: usize, stream: &'static str) -> io::Result<()> {
+    let name = format!("{stream}.log");
+    let mut now = found(&dir.join(&name))?;
+    let mut aside = found(&dir.join(format!("{name}.1")))?;
+    let length = match &now {
+        Some(file) => file.metadata()?.len(),
+        None => 0,
+    };
+    for (attempt, piece) in told.pieces(place, length).into_iter().enumerate() {
+        let Some(piece) = piece else { continue };
+        let file = if piece.is_aside { &mut aside } else { &mut now };
+        let Some(file) = file else { continue };
+        for text in last_lines(file, piece)? {
+            told.attempts[attempt].output.push(OutputLine { stream, text });
+        }
+    }
+    Ok(())
+}
+
+fn found(path: &Path) -> io::Result<Option<File>> {
+    match LogFile::read(path) {
+        Ok(file) => Ok(Some(file)),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+        Err(error) => Err(error),
+    }
+}
+
+/// Reads the last lines of a piece of a log.
+fn last_lines(file: &mut File, piece: Piece) -> io::Result<Vec<String>> {
+    let from = piece.from.max(piece.to.saturating_sub(TAIL));
+    file.seek(SeekFrom::Start(from))?;
+    let mut bytes = Vec::new();
+    file.take(piece.to.saturating_sub(from)).read_to_end(&mut bytes)?;
+    let text = String::from_utf8_lossy(&bytes);
+    let mut lines: Vec<&str> = text.lines().collect();
+    // The beginning of a line that was not read whole says nothing, unless it is all there is.
+    if from > piece.from && lines.len() > 1 {
+        lines.remove(0);
+    }
+    let lines = lines.into_iter().map(plain).filter(|line| !line.trim().is_empty()).collect::<Vec<_>>();
+    Ok(lines[lines.len().saturating_sub(LINES)..].to_vec())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn lines_of(text: &[u8], from: u64, to: u64) -> Vec<String> {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("log");
+        std::fs::write(&path, text).unwrap();
+        last_lines(&mut File::open(path).unwrap(), Piece { is_aside: false, from, to }).unwrap()
+    }
+
+    #[test]
+    fn only_the_last_lines_of_the_piece_are_read() {
+        assert_eq!(lines_of(b"one\ntwo\nthree\nfour\n", 4, 14), ["two", "three"]);
+        assert_eq!(lines_of(b"1\n2\n3\n4\n5\n6\n7\n", 0, 14), ["3", "4", "5", "6", "7"]);
+        let long = [vec![b'x'; 9_000], b"\nend\n".to_vec()].concat();
+        assert_eq!(lines_of(&long, 0, 9_005), ["end"]);
+        assert_eq!(lines_of(b"", 5, 9), [""; 0]);
+    }
+
+    #[test]
+    fn what_steers_a_terminal_is_left_out() {
+        assert_eq!(lines_of(b"\x1b[31mred\x1b[0m\n\xff\x1b]0;t\x07\n", 0, 40), ["red", "\u{fffd}"]);
+    }
+}
