@@ -1,5 +1,5 @@
 //! `cargo xtask crash`: the long crash suites, which kill the real binary, the durable runner and whoever writes jobs
-//! many times, and the storms over jobs in full; not a part of `ci`.
+//! many times, the storms over jobs in full, and a million foreign texts through all that is shown; not a part of `ci`.
 
 use std::ffi::{OsStr, OsString};
 use std::num::NonZeroU32;
@@ -11,7 +11,7 @@ use crate::step::Step;
 pub(crate) const COMMAND: Command = Command {
     name: "crash",
     arguments: "[COUNT]",
-    about: "Runs the crash suites with COUNT kills each (500, 5000 and 1000 if not given), and the storms in full",
+    about: "Runs the crash suites with COUNT kills each (500, 5000 and 1000 if not given), the storms and the foreign texts in full",
     run,
 };
 
@@ -30,7 +30,7 @@ const KILLS_VARIABLE: &str = "TIDEWHEEL_CRASH_KILLS";
 /// What the crash suite of the store of jobs reads.
 const JOB_STORE_VARIABLE: &str = "TIDEWHEEL_TEST_KILLS";
 
-/// What makes the storms as large as they get; a tenth of it is a part of `ci`.
+/// What makes the storms and the foreign texts as many as they get; a small part of them is a part of `ci`.
 const STORM_VARIABLE: &str = "TIDEWHEEL_STORM";
 
 fn run(arguments: &[OsString]) -> Result<(), Failure> {
@@ -48,7 +48,7 @@ fn run(arguments: &[OsString]) -> Result<(), Failure> {
 }
 
 /// Returns the suites, with this many kills each.
-fn steps(given: Option<NonZeroU32>) -> [Step; 4] {
+fn steps(given: Option<NonZeroU32>) -> [Step; 5] {
     let kills = |usual: NonZeroU32| given.unwrap_or(usual).to_string();
     [
         Step::cargo("crash suite", ["test", "-p", "tidewheel-cli", "--test", "cli"])
@@ -63,6 +63,10 @@ fn steps(given: Option<NonZeroU32>) -> [Step; 4] {
         // One at a time: each storm wants the machine for itself.
         Step::cargo("storms over jobs", ["test", "-p", "tidewheel-cli", "--test", "storms"])
             .with(["--", "--test-threads=1", "--nocapture"])
+            .variable(STORM_VARIABLE, "full"),
+        // Optimised, or a million texts through each place would take an hour.
+        Step::cargo("foreign texts", ["test", "--release", "-p", "tidewheel-cli", "--bins"])
+            .with(["--", "foreign"])
             .variable(STORM_VARIABLE, "full"),
     ]
 }
@@ -88,12 +92,14 @@ mod tests {
     }
 
     #[test]
-    fn the_store_of_jobs_gets_the_count_and_the_storms_are_whole() {
+    fn the_store_of_jobs_gets_the_count_and_the_storms_and_texts_are_whole() {
         let shown = |given| steps(given).map(|step| step.to_string());
         let store = "cargo test -p tidewheel-store --test store -- job_crash:: --nocapture";
         assert_eq!(shown(None)[2], format!("TIDEWHEEL_TEST_KILLS=1000 {store}"));
         assert_eq!(shown(NonZeroU32::new(7))[2], format!("TIDEWHEEL_TEST_KILLS=7 {store}"));
         let storms = "cargo test -p tidewheel-cli --test storms -- --test-threads=1 --nocapture";
         assert_eq!(shown(None)[3], format!("TIDEWHEEL_STORM=full {storms}"));
+        let texts = "cargo test --release -p tidewheel-cli --bins -- foreign";
+        assert_eq!(shown(None)[4], format!("TIDEWHEEL_STORM=full {texts}"));
     }
 }

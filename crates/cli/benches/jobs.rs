@@ -5,12 +5,10 @@
 
 use std::fmt::Write as _;
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-use tidewheel_core::job::{JobId, JobStatus, Record};
-use tidewheel_core::time::{Span, Timestamp};
 use tidewheel_runner::job::{Options, Scheduler};
 
 const BINARY: &str = env!("CARGO_BIN_EXE_tidewheel");
@@ -52,23 +50,42 @@ fn history(places: &mut Vec<Place>) {
             .collect();
         tell(&format!("no-op tick in process, {count} finished"), times);
         commands(&format!("tick, whole command, {count} finished"), 10, || place.run(&["tick"]));
-        let view = ["jobs", "schedule", "--format", "json"];
-        commands(&format!("jobs schedule --format json, {count} finished"), 10, || place.run(&view));
-        let all = ["jobs", "schedule", "--all", "--format", "json"];
-        commands(&format!("jobs schedule --all --format json, {count} finished"), 10, || place.run(&all));
-        let list = ["jobs", "list", "--format", "json"];
-        commands(&format!("jobs list --format json, {count} finished"), 10, || place.run(&list));
+        for words in READING {
+            let words: Vec<&str> = words.split(' ').map(|word| place.named(word)).collect();
+            commands(&format!("{}, {count} finished", shown(&words)), 10, || place.run(&words));
+        }
         places.push(place);
     }
+}
+
+/// The reading commands; `RUN` is one in the middle of the history, `NODE` one of its jobs, `JOB` the whole id of that.
+const READING: [&str; 14] = [
+    "jobs list --format json",
+    "jobs list --format table",
+    "jobs schedule",
+    "jobs schedule --format json",
+    "jobs schedule --all --format json",
+    "jobs schedule --job NODE",
+    "jobs show NODE",
+    "jobs status JOB",
+    "jobs tail NODE",
+    "jobs explain NODE",
+    "runs list",
+    "runs show RUN",
+    "runs timeline RUN",
+    "graph RUN",
+];
+
+/// Returns a command as it is named in the figures, without long ids.
+fn shown(words: &[&str]) -> String {
+    let word = |word: &&str| if word.len() > 32 { "ID".to_owned() } else { (*word).to_owned() };
+    words.iter().map(word).collect::<Vec<_>>().join(" ")
 }
 
 /// A chain of 50 `true`, on an empty history and on a long one, beside make and ninja.
 fn chain(places: &mut Vec<Place>) {
     const LENGTH: usize = 50;
-    let link = |index: usize| {
-        if index == 0 { String::new() } else { format!("after = [{{ node_id = \"n{}\" }}]", index - 1) }
-    };
-    let template = nodes(LENGTH, link);
+    let template = nodes(LENGTH, after_the_one_before);
     for count in [0, 10_000] {
         let place = Place::with_history(count);
         place.run(&["tick"]);
@@ -154,26 +171,62 @@ fn nodes(count: usize, more: impl Fn(usize) -> String) -> String {
     text
 }
 
+fn after_the_one_before(index: usize) -> String {
+    if index == 0 { String::new() } else { format!("after = [{{ node_id = \"n{}\" }}]", index - 1) }
+}
+
 /// A directory with a history.
 struct Place {
     path: PathBuf,
+    /// What stands for ids of the history in commands.
+    names: Vec<(&'static str, String)>,
     _folder: tempfile::TempDir,
 }
 
 impl Place {
     fn new() -> Self {
         let folder = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
-        Self { path: folder.path().to_owned(), _folder: folder }
+        Self { path: folder.path().to_owned(), names: Vec::new(), _folder: folder }
     }
 
+    /// Makes a place in which so many jobs have succeeded, ten in each run: one run is real, the others are like it.
     fn with_history(count: usize) -> Self {
-        let place = Self::new();
-        let jobs = place.path.join(".tidewheel/jobs");
-        fs::create_dir_all(&jobs).unwrap();
-        for index in 0..count {
-            write_finished(&jobs, index);
+        let mut place = Self::new();
+        fs::create_dir_all(place.path.join(".tidewheel/jobs")).unwrap();
+        if count == 0 {
+            return place;
         }
+        fs::write(place.path.join("ten.toml"), nodes(10, after_the_one_before)).unwrap();
+        place.follow("ten.toml");
+        let jobs = place.path.join(".tidewheel/jobs");
+        let manifests = fs::read_dir(jobs.join("runs")).unwrap();
+        let manifest = manifests.map(|entry| entry.unwrap().path()).next().unwrap();
+        let real = manifest.file_stem().unwrap().to_str().unwrap().to_owned();
+        let manifest = fs::read_to_string(&manifest).unwrap();
+        let ids = (0..10).map(|node| format!("wf-{real}-n{node}"));
+        let records: Vec<(String, String)> = ids
+            .map(|id| {
+                let record = fs::read_to_string(jobs.join(&id).join("job.json")).unwrap();
+                (id, record)
+            })
+            .collect();
+        for run in 1..count / 10 {
+            let name = format!("run_{run:032x}");
+            fs::write(jobs.join(format!("runs/{name}.json")), manifest.replace(&real, &name)).unwrap();
+            for (id, record) in &records {
+                let directory = jobs.join(id.replace(&real, &name));
+                fs::create_dir(&directory).unwrap();
+                fs::write(directory.join("job.json"), record.replace(&real, &name)).unwrap();
+            }
+        }
+        let run = count / 20;
+        let job = format!("wf-run_{run:032x}-n3");
+        place.names = vec![("RUN", format!("{run:032x}")), ("NODE", job[8..].to_owned()), ("JOB", job)];
         place
+    }
+
+    fn named<'a>(&'a self, word: &'a str) -> &'a str {
+        self.names.iter().find(|(name, _)| *name == word).map_or(word, |(_, id)| id)
     }
 
     fn run(&self, arguments: &[&str]) {
@@ -202,25 +255,6 @@ impl Place {
         })
         .unwrap()
     }
-}
-
-/// Writes the record of a job that ended long ago.
-fn write_finished(jobs: &Path, index: usize) {
-    let id = JobId::new(&format!("old-{index:06}")).unwrap();
-    let at = |seconds: usize| {
-        let span = Span::from_secs(u64::try_from(seconds).unwrap());
-        Timestamp::parse("2026-01-01T00:00:00Z").unwrap().saturating_add(span)
-    };
-    let mut record = Record::new(id.clone(), at(index));
-    record.command = ["sh", "-c", "true"].map(str::to_owned).to_vec();
-    record.child_args = vec!["--version".to_owned()];
-    record.status = JobStatus::Succeeded;
-    record.started_at = Some(at(index));
-    record.finished_at = Some(at(index + 1));
-    record.exit_code = Some(0);
-    let directory = jobs.join(id.as_str());
-    fs::create_dir(&directory).unwrap();
-    fs::write(directory.join("job.json"), record.to_json()).unwrap();
 }
 
 fn commands(name: &str, times: usize, mut run: impl FnMut()) {

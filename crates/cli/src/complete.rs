@@ -33,8 +33,29 @@ pub(crate) fn script(shell: &Shell) -> io::Result<Vec<u8>> {
     let mut script = Vec::new();
     // The binary is found as the shell finds it when something is completed.
     shell.0.write_registration(VARIABLE, "tidewheel", "tidewheel", "tidewheel", &mut script)?;
+    if shell.0.is("zsh") {
+        let text = String::from_utf8_lossy(&script);
+        return Ok(ZSH
+            .iter()
+            .fold(text.into_owned(), |text, (old, new)| text.replace(old, new))
+            .into_bytes());
+    }
     Ok(script)
 }
+
+/// What is different in the script for zsh: behind `name=` comes its value, and no blank.
+const ZSH: [(&str, &str); 3] = [
+    ("        local -a other=()\n", "        local -a other=()\n        local -a begun=()\n"),
+    (
+        "            else\n                other+=(",
+        "            elif [[ \"$value\" == *= ]]; then\n                begun+=(\"$completion\")\n            \
+         else\n                other+=(",
+    ),
+    (
+        "        [[ -n $other ]] &&",
+        "        [[ -n $begun ]] && _describe -V 'values' begun -S ''\n        [[ -n $other ]] &&",
+    ),
+];
 
 /// Answers a script, if one asks. The command line is only built if it is needed.
 pub(crate) fn answered(arguments: &[OsString], command: impl FnOnce() -> clap::Command) -> Option<Exit> {

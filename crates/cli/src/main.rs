@@ -6,6 +6,8 @@ mod complete;
 mod durable;
 mod error;
 mod exit;
+#[cfg(test)]
+mod foreign;
 mod input;
 mod interrupt;
 mod jobs;

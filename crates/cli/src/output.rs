@@ -8,6 +8,7 @@ use std::io::{self, Write};
 
 use anstyle::{AnsiColor, Style};
 use serde::Serialize;
+use tidewheel_core::view::steers;
 
 use crate::error::{CommandError, Ending, Kind};
 
@@ -49,6 +50,10 @@ pub(crate) fn drawn_problem(text: &str) {
 
 /// Prints an error with its code and its hints.
 pub(crate) fn error(error: &CommandError) {
+    to_stderr(&drawn_error(error));
+}
+
+fn drawn_error(error: &CommandError) -> String {
     let word = match error.kind {
         Kind::User => "error",
         Kind::Config => "config error",
@@ -58,7 +63,7 @@ pub(crate) fn error(error: &CommandError) {
     for hint in &error.hints {
         let _ = writeln!(text, "{HINT}hint{HINT:#}: {}", harmless(hint));
     }
-    to_stderr(&text);
+    text
 }
 
 /// Prints a warning.
@@ -133,12 +138,12 @@ impl<W: Write> Lines<W> {
 
 /// Returns a text in which everything that could steer a terminal is written out: `\u{1b}` for an escape.
 pub(crate) fn harmless(text: &str) -> Cow<'_, str> {
-    if !text.contains(is_harmful) {
+    if !text.contains(steers) {
         return Cow::Borrowed(text);
     }
     let mut safe = String::with_capacity(text.len() + 16);
     for c in text.chars() {
-        if is_harmful(c) {
+        if steers(c) {
             safe.extend(c.escape_default());
         } else {
             safe.push(c);
@@ -150,52 +155,45 @@ pub(crate) fn harmless(text: &str) -> Cow<'_, str> {
 /// Returns a text of equal length in bytes in which the characters that could steer a terminal, and that the
 /// drawing of snippets does not replace itself, are gone. Places in the text stay right.
 pub(crate) fn harmless_in_place(text: &str) -> Cow<'_, str> {
-    let is_left = |c: char| is_harmful(c) && c.len_utf8() > 1;
+    let is_left = |c: char| steers(c) && c.len_utf8() > 1;
     if !text.contains(is_left) {
         return Cow::Borrowed(text);
     }
     let replace = |c: char| match c.len_utf8() {
         2 if is_left(c) => '·',
         3 if is_left(c) => '\u{fffd}',
+        4 if is_left(c) => '\u{1f784}',
         _ => c,
     };
     Cow::Owned(text.chars().map(replace).collect())
 }
 
-/// Tells whether a character steers the terminal, or the direction and the lines of a text.
-fn is_harmful(c: char) -> bool {
-    let steers_text = matches!(
-        c,
-        '\u{061c}' | '\u{200e}' | '\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}'
-    );
-    c.is_control() || steers_text
-}
-
-/// Escapes the control characters that JSON lets stand, which stand only inside strings: the value stays.
+/// Escapes what JSON lets stand and a terminal or an eye does not, which stands only inside strings: the value stays.
 fn harmless_json(json: &[u8]) -> Cow<'_, [u8]> {
     const DELETE: u8 = 0x7f;
-    const LEAD_OF_C1: u8 = 0xc2;
-    if !json.contains(&DELETE) && !json.contains(&LEAD_OF_C1) {
+    // JSON escapes the other control characters itself, and the lines of ours end as they should.
+    let is_left = |c: char| steers(c) && c >= char::from(DELETE);
+    let is_ascii = json.iter().all(|byte| *byte < DELETE);
+    let Some(text) = std::str::from_utf8(json).ok().filter(|text| !is_ascii && text.contains(is_left)) else {
         return Cow::Borrowed(json);
-    }
-    let mut safe = Vec::with_capacity(json.len() + 16);
-    let mut bytes = json.iter().copied().peekable();
-    while let Some(byte) = bytes.next() {
-        match (byte, bytes.peek().copied()) {
-            (DELETE, _) => safe.extend(br"\u007f"),
-            (LEAD_OF_C1, Some(next @ 0x80..=0x9f)) => {
-                safe.extend(format!("\\u00{next:02x}").into_bytes());
-                bytes.next();
+    };
+    let mut safe = String::with_capacity(text.len() + 16);
+    for c in text.chars() {
+        if is_left(c) {
+            for unit in c.encode_utf16(&mut [0; 2]) {
+                let _ = write!(safe, "\\u{unit:04x}");
             }
-            _ => safe.push(byte),
+        } else {
+            safe.push(c);
         }
     }
-    Cow::Owned(safe)
+    Cow::Owned(safe.into_bytes())
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::foreign::{self, Foreign, Shown};
 
     #[test]
     fn what_could_steer_a_terminal_is_written_out() {
@@ -205,18 +203,34 @@ mod tests {
 
     #[test]
     fn places_in_a_harmless_text_stay_right() {
-        let text = "é\u{9b}x\u{202e}y\u{1b}";
+        let text = "é\u{9b}x\u{202e}y\u{e0041}\u{1b}";
         let safe = harmless_in_place(text);
-        assert_eq!(safe, "é·x\u{fffd}y\u{1b}");
+        assert_eq!(safe, "é·x\u{fffd}y\u{1f784}\u{1b}");
         assert_eq!(safe.len(), text.len());
     }
 
     #[test]
     fn json_keeps_its_value_and_loses_its_controls() {
-        let json = serde_json::to_vec("é\u{9b}\u{7f}\u{1b}").unwrap();
+        let text = "é\u{9b}\u{7f}\u{1b}\u{202e}\u{e0041}";
+        let json = serde_json::to_vec(text).unwrap();
         let safe = harmless_json(&json);
-        assert_eq!(std::str::from_utf8(&safe).unwrap(), r#""é\u009b\u007f\u001b""#);
-        assert_eq!(serde_json::from_slice::<String>(&safe).unwrap(), "é\u{9b}\u{7f}\u{1b}");
+        assert_eq!(std::str::from_utf8(&safe).unwrap(), r#""é\u009b\u007f\u001b\u202e\udb40\udc41""#);
+        assert_eq!(serde_json::from_slice::<String>(&safe).unwrap(), text);
+    }
+
+    #[test]
+    fn foreign_text_breaks_no_error_and_no_json() {
+        let mut foreign = Foreign::new("errors");
+        for _ in 0..foreign::count() {
+            let text = foreign.text();
+            let error = CommandError::new(crate::error::Code::JobRefused, text.clone()).hint(text.clone());
+            Shown { text: &drawn_error(&error), lines: Some(2), ..Shown::default() }.check(&text);
+            let value = serde_json::json!({ "name": text, &text: [&text] });
+            let json = serde_json::to_string_pretty(&value).unwrap();
+            let shown = String::from_utf8(harmless_json(json.as_bytes()).into_owned()).unwrap();
+            Shown { text: &shown, ..Shown::default() }.check(&text);
+            assert_eq!(serde_json::from_str::<serde_json::Value>(&shown).unwrap(), value);
+        }
     }
 
     #[test]

@@ -18,14 +18,26 @@ pub(crate) fn width(stream: impl AsFd) -> usize {
         let size = rustix::termios::tcgetwinsize(stream).ok()?;
         Some(usize::from(size.ws_col))
     };
-    let given = env::var("COLUMNS").ok().and_then(|columns| columns.trim().parse().ok());
-    let columns = given.filter(|columns| *columns > 0).or_else(asked).filter(|columns| *columns > 0);
+    let columns = given().or_else(asked).filter(|columns| *columns > 0);
     columns.unwrap_or(USUAL_WIDTH).clamp(*WIDTHS.start(), *WIDTHS.end())
 }
 
 /// Returns what there is to draw on.
 pub(crate) fn canvas() -> Canvas {
     Canvas { width: width(std::io::stdout()), has_unicode: has_unicode() }
+}
+
+/// Returns what there is to draw a table on; `None` where nobody says how wide it may be, as in a pipe: then it is as
+/// wide as it is.
+pub(crate) fn table_canvas() -> Option<Canvas> {
+    let is_given = given().is_some() || std::io::stdout().is_terminal();
+    is_given.then(canvas)
+}
+
+/// Returns how many columns somebody wants.
+fn given() -> Option<usize> {
+    let columns = env::var("COLUMNS").ok().and_then(|columns| columns.trim().parse().ok());
+    columns.filter(|columns| *columns > 0)
 }
 
 /// Tells whether characters beyond ASCII can be shown.

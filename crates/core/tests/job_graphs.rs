@@ -10,6 +10,7 @@ use tidewheel_core::job::template::{Source, Template};
 use tidewheel_core::job::{Brief, JobId, Record, RunId};
 use tidewheel_core::policy::Rules;
 use tidewheel_core::view::jobs::{FlowAsk, FlowPart, FlowView};
+use tidewheel_core::view::steers;
 
 const RELEASE: &str = r#"
 id = "template.release"
@@ -414,10 +415,6 @@ fn mermaid_labels(text: &str) -> Vec<String> {
 
 /// Returns a text as a picture may show it.
 fn visible(text: &str) -> String {
-    let steers = |c: char| {
-        c.is_control()
-            || matches!(c, '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
-    };
     text.chars()
         .map(|c| match c {
             '\n' | '\t' => ' ',
@@ -443,7 +440,9 @@ proptest! {
         prop_assert_eq!(labels.len(), view.nodes.len());
         if !trimmed.is_empty() && trimmed != "b" {
             let wanted = format!("b<br/>{}<br/>", visible(trimmed));
-            prop_assert!(labels[1].starts_with(&wanted), "{:?} in {:?}", wanted, labels[1]);
+            // Two dollars would begin a formula, and are held apart by something that nobody sees.
+            let label = labels[1].replace('\u{2060}', "");
+            prop_assert!(label.starts_with(&wanted), "{:?} in {:?}", wanted, label);
         }
         let dot = view.to_dot();
         prop_assert_eq!(dot_labels(&dot).len(), view.nodes.len());

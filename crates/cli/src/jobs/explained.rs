@@ -10,13 +10,12 @@ use tidewheel_core::job::{Brief, Facts, JobEventKind, JobId, Metadata, Question,
 use tidewheel_core::view::jobs::explain::{
     Explanation, OutputLine, Piece, RunExplanation, Subject, Told, World, explain_job, explain_run,
 };
-use tidewheel_runner::job::LogFile;
+use tidewheel_runner::job::{LogFile, LogParts};
 use tidewheel_runner::probe::Prober;
 use tidewheel_store::jobs::{JobStore as _, Jobs};
 
 use super::opened::{Opened, unfit};
 use crate::error::CommandError;
-use crate::output;
 use crate::view::logs::plain;
 
 /// So many last lines of each stream are shown of an attempt.
@@ -31,12 +30,15 @@ const MOST_ASKED: usize = 100;
 /// As many failures of a run are looked into.
 const MOST_LOOKED_INTO: usize = 100;
 
+/// A job, explained.
+pub(crate) struct Explained {
+    pub(crate) why: Explanation,
+    /// What could not be read for it, and why not.
+    pub(crate) unread: Vec<String>,
+}
+
 /// Explains a job.
-pub(crate) fn explained_job(
-    opened: &Opened,
-    mut jobs: Jobs,
-    id: &JobId,
-) -> Result<Explanation, CommandError> {
+pub(crate) fn explained_job(opened: &Opened, mut jobs: Jobs, id: &JobId) -> Result<Explained, CommandError> {
     let record = opened.read(id)?;
     // It may have gone on since the list was read.
     let job = Brief::from(&record);
@@ -44,14 +46,15 @@ pub(crate) fn explained_job(
     let events = opened.store().events(id).map_err(|error| unfit(&error))?;
     let mut told = Told::of(&events, record.status, retries_allowed(opened, &record));
     let dir = opened.place.data.join("jobs").join(id.as_str());
+    let mut unread = Vec::new();
     for (place, stream) in ["stdout", "stderr"].into_iter().enumerate() {
         if let Err(error) = add_output(&mut told, &dir, place, stream) {
-            output::warning(&format!("{stream} of job {id} cannot be read: {error}"));
+            unread.push(format!("{stream} of job {id} cannot be read: {error}"));
         }
     }
     let dead_letter = record.metadata.text(Metadata::DEAD_LETTER);
     let subject = Subject { job: &job, dead_letter, told: &told };
-    Ok(asked(opened, &jobs, |world| explain_job(world, subject)))
+    Ok(Explained { why: asked(opened, &jobs, |world| explain_job(world, subject)), unread })
 }
 
 /// Explains a run.
@@ -97,10 +100,12 @@ fn asked<T>(
     let prober = Prober::new(&opened.place.root, &opened.place.data, opened.store());
     let mut facts = Facts::default();
     let mut left = MOST_ASKED;
+    let lost = jobs.briefs.values().filter(|job| opened.is_lost(job)).map(|job| job.id.clone()).collect();
     loop {
         let world = World {
             briefs: &jobs.briefs,
             unreadable: &jobs.unreadable,
+            lost: &lost,
             facts: &facts,
             capacity: opened.settings.capacity(),
             now: opened.now,
@@ -129,14 +134,8 @@ fn retries_allowed(opened: &Opened, record: &Record) -> Option<u32> {
 
 /// Adds the last lines that each attempt wrote to a stream.
 fn add_output(told: &mut Told, dir: &Path, place: usize, stream: &'static str) -> io::Result<()> {
-    let name = format!("{stream}.log");
-    let mut now = found(&dir.join(&name))?;
-    let mut aside = found(&dir.join(format!("{name}.1")))?;
-    let length = match &now {
-        Some(file) => file.metadata()?.len(),
-        None => 0,
-    };
-    for (attempt, piece) in told.pieces(place, length).into_iter().enumerate() {
+    let LogParts { mut aside, mut now, extent } = LogFile::parts(&dir.join(format!("{stream}.log")))?;
+    for (attempt, piece) in told.pieces(place, extent).into_iter().enumerate() {
         let Some(piece) = piece else { continue };
         let file = if piece.is_aside { &mut aside } else { &mut now };
         let Some(file) = file else { continue };
@@ -145,14 +144,6 @@ fn add_output(told: &mut Told, dir: &Path, place: usize, stream: &'static str) -
         }
     }
     Ok(())
-}
-
-fn found(path: &Path) -> io::Result<Option<File>> {
-    match LogFile::read(path) {
-        Ok(file) => Ok(Some(file)),
-        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
-        Err(error) => Err(error),
-    }
 }
 
 /// Reads the last lines of a piece of a log.

@@ -142,7 +142,7 @@ impl Follow<'_> {
         for id in jobs {
             let record = self.opened.read(id)?;
             let brief = Brief::from(&record);
-            let line = line(&brief);
+            let line = told(&brief);
             if said.lines.get(*id) != Some(&line) {
                 match &said.live {
                     Some((live, _)) => print(live, &brief, &line)?,
@@ -160,7 +160,7 @@ impl Follow<'_> {
 
     fn tell(&self, line: &str) -> Result<(), Ending> {
         match self.tells {
-            Tells::Output => output::text(&format!("{}\n", harmless(line))),
+            Tells::Output => output::text(&format!("{line}\n")),
             Tells::Aside => {
                 output::aside(line);
                 Ok(())
@@ -183,7 +183,7 @@ fn print(live: &Live, job: &Brief, line: &str) -> Result<(), Ending> {
     if job.status.is_active() && job.status != JobStatus::WaitingOnApproval {
         return Ok(());
     }
-    live.print(&harmless(line)).map_err(|error| CommandError::of_output(&error))
+    live.print(line).map_err(|error| CommandError::of_output(&error))
 }
 
 impl Followed {
@@ -207,7 +207,11 @@ impl Followed {
     }
 }
 
-/// Says how a job is, and what it waits for.
+/// Says how a job is, and what it waits for, fit to be shown.
+fn told(job: &Brief) -> String {
+    harmless(&line(job)).into_owned()
+}
+
 fn line(job: &Brief) -> String {
     let name = job.node.as_ref().map_or(job.id.as_str(), |node| node.as_str());
     let mut line = format!("{name}: {}", job.status);
@@ -240,4 +244,24 @@ fn line(job: &Brief) -> String {
         JobStatus::Running | JobStatus::Succeeded | JobStatus::Skipped => {}
     }
     line
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::foreign::{self, Foreign, Shown};
+    use serde_json::json;
+
+    #[test]
+    fn foreign_text_breaks_no_line_of_who_follows() {
+        let mut foreign = Foreign::new("followed");
+        for _ in 0..foreign::count() {
+            let text = foreign.text();
+            let status = ["queued", "waiting_on_approval", "blocked_by_approval"][foreign.below(3)];
+            let form = json!({ "id": "a", "status": status, "created_at": "2026-02-01T12:00:00Z", "name": text,
+                "is_runnable": true, "schedule": { "wait_reason": { "kind": "approval", "detail": text } } });
+            let job: Brief = serde_json::from_value(form).expect("it is a job");
+            Shown { text: &told(&job), lines: Some(1), ..Shown::default() }.check(&text);
+        }
+    }
 }

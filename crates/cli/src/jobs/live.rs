@@ -53,7 +53,7 @@ impl Live {
             self.lines.push(self.multi.insert_before(&self.whole, line));
         }
         for (line, text) in self.lines.iter().zip(&board.lines) {
-            line.set_message(text.clone());
+            line.set_message(fitted(text, canvas));
             line.tick();
         }
         self.whole.set_length(board.whole.total);
@@ -87,6 +87,11 @@ impl Drop for Live {
     }
 }
 
+/// Cuts a line so that it is one: behind the sign before it, and without the last column, which leads to the next line.
+fn fitted(text: &str, canvas: Canvas) -> String {
+    cut(text, canvas.width.saturating_sub(3), canvas)
+}
+
 fn style(template: &str) -> ProgressStyle {
     ProgressStyle::with_template(template).expect("invariant: the templates are ours and well formed")
 }
@@ -94,7 +99,10 @@ fn style(template: &str) -> ProgressStyle {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::foreign::{self, Foreign, Shown};
     use crate::jobs::progress::Whole;
+    use crate::output::harmless;
+    use crate::view::columns::{columns_of, columns_of_char};
     use indicatif::InMemoryTerm;
 
     const CANVAS: Canvas = Canvas { width: 60, has_unicode: false };
@@ -138,11 +146,24 @@ mod tests {
     }
 
     #[test]
+    fn foreign_text_leaves_lines_where_they_are() {
+        let mut foreign = Foreign::new("live");
+        for _ in 0..foreign::count() {
+            let (text, canvas) = (harmless(&foreign.text()).into_owned(), foreign.canvas());
+            let line = fitted(&text, canvas);
+            Shown { text: &line, lines: Some(1), ..Shown::default() }.check(&text);
+            // However a terminal counts, there is room for the sign before it and the cursor behind it.
+            let columns: usize = line.chars().map(columns_of_char).sum();
+            assert!(columns.max(columns_of(&line)) + 3 <= canvas.width, "{line:?}");
+        }
+    }
+
+    #[test]
     fn no_line_is_wider_than_the_terminal() {
         let (mut live, term) = live(6, 30);
         live.show(&board(&["订单处理 ".repeat(20).as_str(), "b"], 0), Canvas { width: 30, ..CANVAS });
         let seen = seen(&term);
         assert_eq!(seen.lines().count(), 3, "{seen}");
-        assert!(seen.lines().all(|line| crate::view::columns::columns_of(line) <= 30), "{seen}");
+        assert!(seen.lines().all(|line| columns_of(line) <= 30), "{seen}");
     }
 }

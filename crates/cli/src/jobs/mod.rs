@@ -1,6 +1,8 @@
 //! What the commands on jobs share: where the jobs are, what is configured, who acts, and what can go wrong.
 
 mod actor;
+mod cells;
+mod chosen;
 mod collect;
 mod explained;
 mod flow;
@@ -8,6 +10,7 @@ mod follow;
 mod gather;
 mod latest;
 mod live;
+mod manner;
 pub(crate) mod node;
 mod opened;
 mod place;
@@ -15,12 +18,15 @@ mod progress;
 mod settings;
 mod tty;
 
+pub(crate) use cells::{cell, columns, run_style, style};
+pub(crate) use chosen::{by_run, listed, neighbours, noteworthy, run_with_needs};
 pub(crate) use collect::{Collect, collect};
 pub(crate) use explained::{explained_job, explained_run};
 pub(crate) use flow::{Flow, Given};
 pub(crate) use follow::{Follow, Followed, Left, Tells};
 #[cfg(feature = "tui")]
 pub(crate) use latest::latest;
-pub(crate) use opened::{Opened, concluded, job_of, refused, run_of, unfit};
+pub(crate) use manner::{Form, Ids, Manner, MannerArguments, Times};
+pub(crate) use opened::{Opened, concluded, refused, run_of, unfit};
 pub(crate) use place::{DirArguments, Place};
 pub(crate) use settings::{ListFormat, Settings, Shown};

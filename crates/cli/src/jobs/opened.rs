@@ -3,12 +3,12 @@
 use std::cell::OnceCell;
 use std::collections::BTreeMap;
 
-use tidewheel_core::job::{Answer, Artifact, Brief, JobId, Question, Record, RunId};
+use tidewheel_core::job::{Answer, Artifact, Brief, JobId, JobStatus, Question, Record, RunId};
 use tidewheel_core::time::Timestamp;
-use tidewheel_core::view::jobs::{FindError, find, find_run};
+use tidewheel_core::view::jobs::{FindError, find_run};
 use tidewheel_runner::job::{Options, Scheduler, SchedulerError, Ticked};
 use tidewheel_runner::probe::Prober;
-use tidewheel_store::jobs::{Files, JobStore as _, JobStoreError, Jobs};
+use tidewheel_store::jobs::{Files, JobStore as _, JobStoreError};
 
 use super::actor::actor;
 use super::place::{DirArguments, Place};
@@ -68,27 +68,6 @@ impl Opened {
         actor(|name| std::env::var(name).ok())
     }
 
-    /// Returns all jobs, and warns of those that cannot be read.
-    pub(crate) fn jobs(&self) -> Result<Jobs, CommandError> {
-        let jobs = self.store().jobs().map_err(|error| unfit(&error))?;
-        for (id, error) in &jobs.unreadable {
-            output::warning(&format!("unable to load background job {id}: {error}"));
-        }
-        Ok(jobs)
-    }
-
-    /// Returns the id of the job that a text means.
-    pub(crate) fn find(&self, text: &str) -> Result<JobId, CommandError> {
-        // What is an id as a whole is found without looking at all the others.
-        if let Ok(id) = JobId::new(text)
-            && self.store().record(&id).map_err(|error| unreadable(text, &error))?.is_some()
-        {
-            return Ok(id);
-        }
-        let jobs = self.store().jobs().map_err(|error| unfit(&error))?;
-        find(&jobs.briefs, text).map(|job| job.id.clone()).map_err(|error| unfound(&error))
-    }
-
     /// Returns the record of the job that a text means.
     pub(crate) fn record(&self, text: &str) -> Result<Record, CommandError> {
         let id = self.find(text)?;
@@ -99,6 +78,16 @@ impl Opened {
     pub(crate) fn read(&self, id: &JobId) -> Result<Record, CommandError> {
         let record = self.store().record(id).map_err(|error| unreadable(id.as_str(), &error))?;
         record.ok_or_else(|| unfound(&FindError::NoJob { text: id.to_string() }))
+    }
+
+    /// Tells whether a job is on record as running, and whoever ran it is gone.
+    pub(crate) fn is_lost(&self, job: &Brief) -> bool {
+        if job.status != JobStatus::Running || self.store().has_supervisor(&job.id) {
+            return false;
+        }
+        // It may have ended since it was looked at.
+        let now = self.store().record(&job.id).ok().flatten();
+        now.is_some_and(|now| now.status == JobStatus::Running && now.started_at == job.started_at)
     }
 
     /// Tells whether an artifact that no job makes is there.
@@ -142,18 +131,13 @@ impl Opened {
     }
 }
 
-/// Returns the id of the job that a text means.
-pub(crate) fn job_of(briefs: &BTreeMap<JobId, Brief>, text: &str) -> Result<JobId, CommandError> {
-    find(briefs, text).map(|job| job.id.clone()).map_err(|error| unfound(&error))
-}
-
 /// Returns the id of the run that a text means.
 pub(crate) fn run_of(briefs: &BTreeMap<JobId, Brief>, text: &str) -> Result<RunId, CommandError> {
     find_run(briefs, text).cloned().map_err(|error| unfound(&error))
 }
 
 /// Returns the error of a text that means no job or no run.
-fn unfound(error: &FindError) -> CommandError {
+pub(super) fn unfound(error: &FindError) -> CommandError {
     match error {
         FindError::NoJob { .. } => CommandError::new(Code::JobMissing, error.to_string())
             .hint(format!("{} lists the jobs.", Opened::command("jobs list --all"))),
@@ -164,7 +148,7 @@ fn unfound(error: &FindError) -> CommandError {
     }
 }
 
-fn unreadable(id: &str, error: &JobStoreError) -> CommandError {
+pub(super) fn unreadable(id: &str, error: &JobStoreError) -> CommandError {
     let message = format!("unable to load background job {id}: {}", with_causes(error));
     CommandError::new(Code::JobDamaged, message)
 }

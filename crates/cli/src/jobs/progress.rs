@@ -159,6 +159,28 @@ fn seconds(from: Timestamp, to: Timestamp) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::foreign::{self, Foreign, Shown};
+
+    #[test]
+    fn foreign_text_breaks_no_progress() {
+        let mut foreign = Foreign::new("progress");
+        for _ in 0..foreign::count() / 2 {
+            let (text, why) = (foreign.text(), foreign.text());
+            let reason = json!({ "kind": "schedule", "detail": why });
+            let schedule = json!({ "wait_reason": reason, "not_before": "2026-02-01T12:01:18Z" });
+            let jobs = [
+                job("a", "running", json!({ "started_at": "2026-02-01T12:01:00Z" })),
+                job("b", "queued", json!({ "schedule": schedule })),
+            ];
+            let latest = crate::view::logs::plain(&text);
+            let all = [
+                Followee { latest: Some(&latest), ..followee(&jobs[0]) },
+                Followee { failure: Some(&text), ..followee(&jobs[1]) },
+            ];
+            let lines = Board::of(&all, time(), 9).lines;
+            Shown { text: &lines.join("\n"), lines: Some(2), ..Shown::default() }.check(&(text, why));
+        }
+    }
     use serde_json::{Value, json};
 
     fn job(id: &str, status: &str, rest: Value) -> Brief {

@@ -30,6 +30,8 @@ pub(crate) enum ListFormat {
 pub(crate) struct Shown {
     pub(crate) fields: Vec<Field>,
     pub(crate) format: ListFormat,
+    /// Whether somebody has chosen the fields.
+    pub(crate) is_chosen: bool,
 }
 
 /// What is configured.
@@ -55,9 +57,7 @@ impl Settings {
             Err(error) if error.kind() == io::ErrorKind::NotADirectory => return Ok(Ok(Self::default())),
             Err(error) => return Err(cannot_read(&file, &error)),
         };
-        let labels: Vec<String> = Field::ALL.iter().map(|field| field.label()).collect();
-        let names = Field::ALL.iter().map(|field| field.name());
-        let known: Vec<&str> = names.chain(labels.iter().map(String::as_str)).collect();
+        let known: Vec<&str> = Field::ALL.iter().map(|field| field.name()).collect();
         let config = Config::parse(&text, KnownFields { list: &known, show: &known });
         Ok(config.map(|config| Self { config }).map_err(|problems| {
             let sources = BTreeMap::from([(file.clone(), text)]);
@@ -92,13 +92,14 @@ impl Settings {
 
 impl Shown {
     fn of(display: &Display, usual: &[Field]) -> Self {
-        let fields = display.fields.as_ref();
-        let fields = fields.map(|names| names.iter().filter_map(|name| Field::parse(name)).collect());
+        let chosen = display.fields.as_ref();
+        let chosen: Option<Vec<Field>> =
+            chosen.map(|names| names.iter().filter_map(|name| Field::parse(name)).collect());
         let format = match display.format {
             None | Some(DisplayFormat::Block) => ListFormat::Block,
             Some(DisplayFormat::Table) => ListFormat::Table,
             Some(DisplayFormat::Json) => ListFormat::Json,
         };
-        Self { fields: fields.unwrap_or_else(|| usual.to_vec()), format }
+        Self { is_chosen: chosen.is_some(), fields: chosen.unwrap_or_else(|| usual.to_vec()), format }
     }
 }

@@ -1,5 +1,6 @@
 //! Pieces of work as bars over one time axis, as wide as the terminal: what each of them spent its time with.
 
+use std::borrow::Cow;
 use std::fmt::Write as _;
 
 use anstyle::{AnsiColor, Style};
@@ -8,6 +9,7 @@ use tidewheel_core::view::{Doing, Spent, Stretch, between, long};
 
 use super::columns::{columns_of, cut, padded};
 use super::timeline::{Canvas, FAILED, GAP, HEADING, SUCCEEDED, Scale, WAITING, axis};
+use crate::output::harmless;
 
 /// The time that is drawn.
 #[derive(Clone, Copy, Debug)]
@@ -19,12 +21,14 @@ pub(crate) struct Period {
 /// One bar, with what is said before and behind it.
 #[derive(Clone, Debug)]
 pub(crate) struct Bar<'a> {
+    /// What it is called, in whatever words.
     pub(crate) name: String,
     pub(crate) stretches: &'a [Stretch],
     /// How it ended; `None` while it goes on.
     pub(crate) end: Option<End>,
     /// Whether a mark stands before its name.
     pub(crate) is_marked: bool,
+    /// What is said behind it, in our words.
     pub(crate) note: String,
 }
 
@@ -46,7 +50,8 @@ const MARKED: &str = "* ";
 pub(crate) fn draw(rows: &[Bar<'_>], period: Period, canvas: Canvas) -> String {
     let has_marks = rows.iter().any(|row| row.is_marked);
     let before = if has_marks { 2 } else { 0 };
-    let widest = rows.iter().map(|row| columns_of(&row.name)).max().unwrap_or(0);
+    let names: Vec<Cow<'_, str>> = rows.iter().map(|row| harmless(&row.name)).collect();
+    let widest = names.iter().map(|name| columns_of(name)).max().unwrap_or(0);
     let name_width = widest.min(WIDEST_NAME).min(canvas.width / 3);
     let note_width = rows.iter().map(|row| columns_of(&row.note)).max().unwrap_or(0);
     let behind = if note_width > 0 { note_width + GAP } else { 0 };
@@ -58,13 +63,13 @@ pub(crate) fn draw(rows: &[Bar<'_>], period: Period, canvas: Canvas) -> String {
     let scale = scale.unwrap_or_else(|| Scale::shortest(end_ms));
     let bar_width = scale.column(end_ms) + 2;
     let mut text = axis(scale, end_ms, indent, canvas);
-    for row in rows {
+    for (row, name) in rows.iter().zip(&names) {
         let mark = match (has_marks, row.is_marked) {
             (false, _) => "",
             (true, true) => MARKED,
             (true, false) => "  ",
         };
-        let name = padded(&cut(&row.name, name_width, canvas), name_width + GAP);
+        let name = padded(&cut(name, name_width, canvas), name_width + GAP);
         let (bar, columns) = bar(row, period, scale, canvas);
         let blank = if row.note.is_empty() { 0 } else { (bar_width + GAP).saturating_sub(columns) };
         let line = format!("{mark}{name}{bar}{:blank$}{}", "", row.note);

@@ -15,6 +15,19 @@ pub(crate) fn plain(line: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::foreign::{self, Foreign, Shown};
+
+    #[test]
+    fn foreign_text_breaks_no_line_of_a_log() {
+        let mut foreign = Foreign::new("logs");
+        for _ in 0..foreign::count() {
+            let bytes = foreign.bytes();
+            for line in bytes.split(|byte| *byte == b'\n') {
+                let text = plain(&String::from_utf8_lossy(line));
+                Shown { text: &text, lines: Some(1), has_tabs: true, ..Shown::default() }.check(&line);
+            }
+        }
+    }
 
     #[test]
     fn nothing_is_left_that_steers_a_terminal() {

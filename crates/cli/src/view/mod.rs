@@ -10,4 +10,5 @@ pub(crate) mod order;
 pub(crate) mod page;
 pub(crate) mod problems;
 pub(crate) mod svg;
+pub(crate) mod table;
 pub(crate) mod timeline;

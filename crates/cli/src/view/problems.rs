@@ -83,6 +83,28 @@ fn first_line<'s>(source: &'s str, location: &Location) -> (&'s str, Range<usize
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::foreign::{self, Foreign, Shown};
+
+    #[test]
+    fn foreign_text_breaks_no_problem_and_its_caret() {
+        let mut foreign = Foreign::new("problems");
+        for _ in 0..foreign::count() {
+            let (source, text, canvas) = (foreign.text(), foreign.text(), foreign.canvas());
+            let mut places = [foreign.below(source.len() + 1), foreign.below(source.len() + 1)];
+            places.sort_unstable();
+            let [start, end] = places.map(|place| source.floor_char_boundary(place));
+            let line = source[..start].matches('\n').count() + 1;
+            let problem = Problem {
+                file: None,
+                path: text.clone(),
+                message: text.clone(),
+                location: (foreign.below(4) > 0).then_some(Location { line, column: 1, span: start..end }),
+                help: Some(text.clone()),
+            };
+            let drawn = draw(&problem, &text, &source, canvas.width);
+            Shown { text: &drawn, ..Shown::default() }.check(&(source, text));
+        }
+    }
 
     #[test]
     fn only_the_first_line_of_a_place_is_shown() {

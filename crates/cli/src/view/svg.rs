@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 
 use tidewheel_core::time::Timestamp;
-use tidewheel_core::view::{Doing, Stretch, between, long};
+use tidewheel_core::view::{Doing, Stretch, between, long, steers};
 
 use super::bars::{Bar, End, Period, is_work, seen, words};
 use super::columns::cut;
@@ -76,7 +76,7 @@ const STYLE: &str = "\
 @media (prefers-color-scheme: dark) {
 .paper { fill: #0d1117; stroke: #30363d; } .ink { fill: #e6edf3; } .faint { fill: #9198a1; }
 .grid { stroke: #30363d; } .attempt { fill: #3fb950; } .running { fill: #58a6ff; } .failed { fill: #f85149; }
-.wait { fill: #484f58; } .backoff { stroke: #484f58; } .hatch { stroke: #6e7681; } .critical { stroke: #ffa657; }
+.wait { fill: #6e7681; } .backoff { stroke: #6e7681; } .hatch { stroke: #8b949e; } .critical { stroke: #ffa657; }
 }
 </style>
 <defs><pattern id=\"tw-hatch\" width=\"6\" height=\"6\" patternUnits=\"userSpaceOnUse\">\
@@ -236,9 +236,8 @@ fn xml(text: &str) -> String {
             '>' => escaped.push_str("&gt;"),
             '"' => escaped.push_str("&quot;"),
             '\'' => escaped.push_str("&#39;"),
-            '\u{0}'..='\u{1f}' | '\u{7f}'..='\u{9f}' | '\u{fffe}' | '\u{ffff}' => {
-                escaped.push(char::REPLACEMENT_CHARACTER);
-            }
+            '\u{fffe}' | '\u{ffff}' => escaped.push(char::REPLACEMENT_CHARACTER),
+            steering if steers(steering) => escaped.push(char::REPLACEMENT_CHARACTER),
             other => escaped.push(other),
         }
     }
@@ -248,6 +247,7 @@ fn xml(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::foreign::{self, Foreign, Shown};
 
     /// Reads XML, as far as we write it: tags are closed in order, and every text and value is escaped.
     fn check(xml: &str) -> Vec<String> {
@@ -402,6 +402,28 @@ mod tests {
             let seen = cut(&harmless(name).replace('\u{fffe}', "\u{fffd}"), NAME_COLUMNS, UNICODE);
             assert!(texts.contains(&seen), "{seen:?} in {texts:?}");
             assert!(!drawn.contains("<script") && !drawn.contains('\u{202e}'), "{drawn}");
+        }
+    }
+
+    #[test]
+    fn foreign_text_breaks_no_picture() {
+        let mut foreign = Foreign::new("pictures");
+        for _ in 0..foreign::count() / 4 {
+            let texts: [String; 4] = std::array::from_fn(|_| foreign.text());
+            let [title, under, name, note] = &texts;
+            let stretches = [stretch(Doing::Attempt, 0, Some(1_000)), stretch(Doing::Backoff, 1_000, None)];
+            let bars = [Bar {
+                name: name.clone(),
+                stretches: &stretches,
+                end: Some(End::Badly),
+                is_marked: true,
+                note: note.clone(),
+            }];
+            let drawn = draw(&Sheet { title, under, bars: &bars, period: PERIOD });
+            let lines = Some(drawn.lines().count());
+            check(&drawn);
+            Shown { text: &drawn, lines, ..Shown::default() }.check(&texts);
+            assert_eq!(drawn.matches("<text class=\"ink\"").count(), 2, "{drawn}");
         }
     }
 

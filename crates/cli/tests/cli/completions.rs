@@ -51,6 +51,32 @@ fn every_shell_has_a_script() {
 }
 
 #[test]
+fn zsh_puts_no_blank_behind_the_name_of_a_parameter() {
+    let script = Home::new().run(&["completions", "zsh"]).succeeded().out;
+    for part in [
+        "        local -a begun=()\n",
+        "            elif [[ \"$value\" == *= ]]; then\n                begun+=(\"$completion\")\n            else\n",
+        "        [[ -n $begun ]] && _describe -V 'values' begun -S ''\n",
+    ] {
+        assert_eq!(script.matches(part).count(), 1, "{part}: {script}");
+    }
+}
+
+#[test]
+fn flags_are_offered_to_who_begins_one_and_where_nothing_else_is() {
+    let yard = yard();
+    let jobs = offered(&yard.home, &["tidewheel", "jobs", "show", ""]);
+    assert!(jobs.contains(&"alpha".to_owned()) && !jobs.contains(&"--dir".to_owned()), "{jobs:?}");
+    let flags = offered(&yard.home, &["tidewheel", "jobs", "show", "-"]);
+    assert!(flags.contains(&"--dir".to_owned()), "{flags:?}");
+    let flags = offered(&yard.home, &["tidewheel", "tick", ""]);
+    assert!(flags.contains(&"--dir".to_owned()), "{flags:?}");
+    let flags = offered(&Home::new(), &["tidewheel", "jobs", "show", ""]);
+    assert!(flags.contains(&"--dir".to_owned()), "{flags:?}");
+    assert_eq!(offered(&yard.home, &["tidewheel", "jobs", "status", "--format", ""]), ["text", "json"]);
+}
+
+#[test]
 fn commands_flags_and_values_complete() {
     let home = Home::new();
     assert_eq!(offered(&home, &["tidewheel", "ini"]), ["init"]);
@@ -77,6 +103,9 @@ fn ids_of_jobs_and_runs_complete() {
         [format!("{run}/one")]
     );
     assert_eq!(offered(&yard.home, &["tidewheel", "runs", "show", "r"]), [run]);
+    assert_eq!(offered(&yard.home, &["tidewheel", "graph", "run_"]), [run]);
+    assert_eq!(offered(&yard.home, &["tidewheel", "jobs", "explain", "run", ":", "r"]), [run]);
+    assert_eq!(offered(&yard.home, &["tidewheel", "jobs", "wait", "be"]), ["beta"]);
     assert_eq!(offered(&yard.home, &["tidewheel", "run", "ship", "--after", "be"]), ["beta"]);
     // So bash breaks `run:ru`.
     assert_eq!(offered(&yard.home, &["tidewheel", "run", "ship", "--after", "run", ":", "ru"]), [run]);
@@ -91,6 +120,11 @@ fn flows_with_their_flags_and_parameters_complete() {
     assert_eq!(offered(&yard.home, &["tidewheel", "run", "ship", "--set", ""]), ["name="]);
     assert_eq!(offered(&yard.home, &["tidewheel", "run", "two.toml", "--set", "w"]), ["word="]);
     assert_eq!(offered(&yard.home, &["tidewheel", "run", "twice", "--wh"]), ["--where"]);
+    let flags_first =
+        ["tidewheel", "run", "--after", "alpha", "--require-approval", "two.toml", "--set", "w"];
+    assert_eq!(offered(&yard.home, &flags_first), ["word="]);
+    assert_eq!(offered(&yard.home, &["tidewheel", "graph", "tw"]), ["twice", "two.toml"]);
+    assert_eq!(offered(&yard.home, &["tidewheel", "graph", "two.toml", "--wh"]), ["--where"]);
 }
 
 #[test]
@@ -105,7 +139,9 @@ fn another_directory_is_looked_at_where_the_line_names_it() {
 fn what_cannot_be_read_is_no_candidate_and_no_noise() {
     let home = Home::new();
     home.file(".tidewheel/config.toml", "what is this").file(".tidewheel/workflows/bad.toml", "=");
-    home.file(".tidewheel/workflows/a\u{1b}[2J.toml", "").file(".tidewheel/jobs", "no directory");
+    home.file("a\n\u{1b}[2J.toml", "")
+        .file(".tidewheel/workflows/a\u{1b}[2J.toml", "")
+        .file(".tidewheel/jobs", "no directory");
     assert_eq!(offered(&home, &["tidewheel", "run", "bad", "--set", ""]), [""; 0]);
     assert_eq!(offered(&home, &["tidewheel", "run", "a"]), [""; 0]);
     assert_eq!(offered(&home, &["tidewheel", "jobs", "show", "a"]), [""; 0]);

@@ -344,8 +344,24 @@ fn what_looks_at_runs() {
           --all
               All of them
 
+          --ids <HOW>
+              How ids are written; without it short on a terminal, full everywhere else and always in
+              JSON
+
+              Possible values:
+              - short: As much as tells them apart, which every command takes for the whole
+              - full:  As they are
+
+          --times <HOW>
+              How instants are written; without it relative on a terminal, absolute everywhere else and
+              always in JSON
+
+              Possible values:
+              - relative: How long ago they were
+              - absolute: In UTC
+
           --utc
-              Show instants in UTC instead of how long ago they were
+              The same as --times absolute
 
           --format <FORMAT>
               How the result is printed
@@ -385,6 +401,14 @@ fn what_looks_at_runs() {
 
           --all
               Show all pieces of work, however many they are
+
+          --ids <HOW>
+              How the ids of jobs are written; without it short in tables on a terminal, full everywhere
+              else and always in JSON
+
+              Possible values:
+              - short: As much as tells them apart, which every command takes for the whole
+              - full:  As they are
 
           --format <FORMAT>
               How the result is printed
@@ -1202,6 +1226,14 @@ fn jobs_schedule() {
           --no-ansi
               Nothing but plain text
 
+          --ids <HOW>
+              How ids are written; without it short on a terminal, full everywhere else and always in
+              JSON
+
+              Possible values:
+              - short: As much as tells them apart, which every command takes for the whole
+              - full:  As they are
+
       -h, --help
               Print help (see a summary with '-h')
     ");
@@ -1214,11 +1246,13 @@ fn jobs_tail() {
 
     Each line begins with the stream that it came from, unless only one stream
     is asked for. Sequences that steer a terminal are left out unless --raw is
-    given. With --follow the command stays until the job is over.
+    given. With --follow the command stays until the job is over; Ctrl-C leaves
+    it, and the job goes on.
 
     Example:
 
       $ tidewheel jobs tail run_5c/build --follow
+      $ tidewheel jobs tail run_5c/build --since-attempt 2 --lines 20
 
     Usage: tidewheel jobs tail [OPTIONS] <JOB>
 
@@ -1245,6 +1279,9 @@ fn jobs_tail() {
 
       -n, --lines <N>
               Begin with the last lines of each stream, so many
+
+          --since-attempt <N>
+              Only what was written since this attempt began; the first one is 1
 
           --raw
               Print the bytes as they are

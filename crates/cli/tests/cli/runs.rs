@@ -40,15 +40,15 @@ fn fields(value: &Value) -> String {
 #[test]
 fn runs_are_listed_newest_first() {
     assert_snapshot!(look(&["list"]), @"
-    RUN        STATUS     WHY           UPDATED     AGE     EVENTS  WORKFLOW
-    refund-1   waiting    due in 5m     4m 59s ago  5m           5  refunds
-    order-6    waiting    no input yet  4m 59s ago  7m 58s       0  orders
-    order-5    cancelled                7m 58s ago  7m 58s       0  orders
-    order-4    paused                   4m 59s ago  7m 58s       3  orders
-    picking-1  completed                4m 59s ago  7m 59s      34  picking
-    order-3    completed                4m 59s ago  8m 39s      19  orders
-    order-2    failed                   4m 59s ago  9m 26s      17  orders
-    order-1    completed                4m 59s ago  10m         17  orders
+    RUN        STATUS     WHY           UPDATED               CREATED               EVENTS  WORKFLOW
+    refund-1   waiting    due in 5m     2026-03-01T12:05:00Z  2026-03-01T12:05:00Z       5  refunds
+    order-6    waiting    no input yet  2026-03-01T12:05:00Z  2026-03-01T12:02:01Z       0  orders
+    order-5    cancelled                2026-03-01T12:02:01Z  2026-03-01T12:02:01Z       0  orders
+    order-4    paused                   2026-03-01T12:05:00Z  2026-03-01T12:02:01Z       3  orders
+    picking-1  completed                2026-03-01T12:05:00Z  2026-03-01T12:02:00Z      34  picking
+    order-3    completed                2026-03-01T12:05:00Z  2026-03-01T12:01:20Z      19  orders
+    order-2    failed                   2026-03-01T12:05:00Z  2026-03-01T12:00:33Z      17  orders
+    order-1    completed                2026-03-01T12:05:00Z  2026-03-01T12:00:00Z      17  orders
     ");
 }
 
@@ -79,8 +79,8 @@ fn a_list_has_filters() {
 #[test]
 fn a_list_says_that_there_is_more() {
     assert_snapshot!(runs(&home(), &["list", "--limit", "1"]), @"
-    RUN       STATUS   WHY        UPDATED     AGE  EVENTS  WORKFLOW
-    refund-1  waiting  due in 5m  4m 59s ago  5m        5  refunds
+    RUN       STATUS   WHY        UPDATED               CREATED               EVENTS  WORKFLOW
+    refund-1  waiting  due in 5m  2026-03-01T12:05:00Z  2026-03-01T12:05:00Z       5  refunds
     --- stderr
     hint: There are more: --all lists all of them, and --limit as many as you like.
     ");

@@ -37,16 +37,10 @@ impl Tty {
 
     /// Runs a command with the terminal as all of its streams.
     fn of(mut command: Command, columns: u16, rows: u16) -> Self {
-        let flags = OpenptFlags::RDWR | OpenptFlags::NOCTTY | OpenptFlags::CLOEXEC;
-        let keys = openpt(flags).unwrap();
-        grantpt(&keys).unwrap();
-        unlockpt(&keys).unwrap();
-        tcsetwinsize(&keys, Winsize { ws_row: rows, ws_col: columns, ws_xpixel: 0, ws_ypixel: 0 }).unwrap();
-        let peer = File::from(ioctl_tiocgptpeer(&keys, flags).unwrap());
+        let (keys, peer) = terminal(columns, rows);
         let stream = || Stdio::from(peer.try_clone().unwrap());
         command.stdin(stream()).stdout(stream()).stderr(stream()).env("TERM", "xterm").env("LANG", "C.UTF-8");
         let child = command.spawn().unwrap();
-        let keys = File::from(keys);
         let mut output = keys.try_clone().unwrap();
         let (sender, heard) = mpsc::channel();
         std::thread::spawn(move || {
@@ -109,13 +103,29 @@ impl Tty {
         while let Ok(bytes) = self.heard.recv_timeout(std::time::Duration::from_millis(50)) {
             self.take(&bytes);
         }
-        let modes = tcgetattr(&self.peer).unwrap().local_modes;
-        assert!(modes.contains(LocalModes::ICANON | LocalModes::ECHO | LocalModes::ISIG), "{modes:?}");
+        assert!(has_usual_modes(&self.peer));
         for (on, off) in [("\u{1b}[?1049h", "\u{1b}[?1049l"), ("\u{1b}[?25l", "\u{1b}[?25h")] {
             assert!(self.written.rfind(on) <= self.written.rfind(off), "{off:?}: {:?}", self.written);
         }
         code.unwrap().code()
     }
+}
+
+/// Returns both sides of a terminal: of whoever sits at it, and of the command.
+fn terminal(columns: u16, rows: u16) -> (File, File) {
+    let flags = OpenptFlags::RDWR | OpenptFlags::NOCTTY | OpenptFlags::CLOEXEC;
+    let keys = openpt(flags).unwrap();
+    grantpt(&keys).unwrap();
+    unlockpt(&keys).unwrap();
+    tcsetwinsize(&keys, Winsize { ws_row: rows, ws_col: columns, ws_xpixel: 0, ws_ypixel: 0 }).unwrap();
+    let peer = File::from(ioctl_tiocgptpeer(&keys, flags).unwrap());
+    (File::from(keys), peer)
+}
+
+/// Tells whether lines are read, and keys are shown.
+fn has_usual_modes(terminal: &File) -> bool {
+    let modes = tcgetattr(terminal).unwrap().local_modes;
+    modes.contains(LocalModes::ICANON | LocalModes::ECHO | LocalModes::ISIG)
 }
 
 impl Drop for Tty {
@@ -181,26 +191,51 @@ fn a_job_is_approved_from_the_watch_after_a_question() {
     tty.shows("Job approval granted");
     tty.shows("succeeded");
     // Twice is refused, and the watch goes on.
-    tty.press("ay");
-    tty.shows("is terminal");
+    tty.press("a");
+    tty.shows("waits for nobody's approval");
     tty.press("\r");
     tty.shows("[stdout] shipped");
     tty.press("\u{1b}");
     tty.shows("Schedule Watch");
     tty.press("w");
     tty.shows("Why ship is succeeded");
+    tty.shows("Attempt 1 began");
     tty.press("\u{3}");
     assert_eq!(tty.ended(), Some(0));
 }
 
 #[test]
-fn a_watch_that_is_terminated_gives_the_terminal_back() {
+fn a_watch_that_a_signal_ends_gives_the_terminal_back() {
     let desk = desk();
-    let mut tty = Tty::new(&desk, (80, 24), &["jobs", "schedule", "--watch"]);
-    tty.shows("Running job: first");
-    let pid = Pid::from_raw(i32::try_from(tty.child.id()).unwrap()).unwrap();
-    kill_process(pid, Signal::TERM).unwrap();
-    assert_eq!(tty.ended(), Some(1));
+    for (signal, code) in [(Signal::TERM, 1), (Signal::HUP, 1), (Signal::INT, 0)] {
+        let mut tty = Tty::new(&desk, (80, 24), &["jobs", "schedule", "--watch"]);
+        tty.shows("Running job: first");
+        assert!(!has_usual_modes(&tty.peer), "keys are taken one by one");
+        let pid = Pid::from_raw(i32::try_from(tty.child.id()).unwrap()).unwrap();
+        kill_process(pid, signal).unwrap();
+        assert_eq!(tty.ended(), Some(code), "{signal:?}");
+        assert_eq!(tty.written.matches("\u{1b}[?1049l").count(), 1, "{:?}", tty.written);
+    }
+}
+
+#[test]
+fn a_watch_that_cannot_draw_gives_the_terminal_back() {
+    let desk = desk();
+    // The keys come from one terminal, and the screen of another one goes away.
+    let ((_keys, keyboard), (screen, peer)) = (terminal(80, 24), terminal(80, 24));
+    let mut command = desk.command(&["jobs", "schedule", "--watch", "--interval-ms", "100"]);
+    command.stdin(keyboard.try_clone().unwrap()).env("TERM", "xterm");
+    command.stdout(peer.try_clone().unwrap()).stderr(peer);
+    let mut child = command.spawn().unwrap();
+    eventually("the keys are taken one by one", || !has_usual_modes(&keyboard));
+    drop(screen);
+    let mut ended = None;
+    eventually("the command has ended", || {
+        ended = child.try_wait().unwrap();
+        ended.is_some()
+    });
+    assert!(has_usual_modes(&keyboard));
+    assert!(ended.unwrap().code().is_some(), "it ended by itself: {ended:?}");
 }
 
 #[test]
@@ -282,4 +317,80 @@ fn a_dumb_terminal_gets_plain_lines() {
     assert_eq!(tty.ended(), Some(0));
     assert!(!tty.written.contains("0/1"), "{:?}", tty.written);
     assert!(tty.written.contains("work: running\r\n"), "{:?}", tty.written);
+}
+
+#[test]
+fn k_111_lists_at_a_terminal_fit_have_short_ids_and_say_how_long_ago() {
+    let world = World::new();
+    world.flow("one", &flow(&[("sign_off", "true", "")]));
+    let runs = [(); 2].map(|()| world.enqueue(&["one", "--require-approval"]));
+    for arguments in [
+        &["jobs", "list", "--format", "table"][..],
+        &["jobs", "schedule"],
+        &["runs", "list"],
+        &["jobs", "show", "sign_off", "--format", "table"],
+    ] {
+        let arguments: Vec<String> =
+            arguments.iter().map(|word| word.replace("sign_off", &format!("{}/sign_off", runs[0]))).collect();
+        let words: Vec<&str> = arguments.iter().map(String::as_str).collect();
+        let mut tty = Tty::new(&world, (80, 40), &words);
+        let digits = &runs[0][4..8];
+        let has_ages = words[1] != "schedule";
+        tty.until("ids are short", |seen| {
+            let is_short = seen.contains(&format!("run_{digits}")) || seen.contains("/sign_off");
+            is_short && seen.contains(digits) && (!has_ages || seen.contains(" ago"))
+        });
+        assert_eq!(tty.ended(), Some(0));
+        let plain = anstream::adapter::strip_str(&tty.written).to_string();
+        assert!(plain.lines().all(|line| line.chars().count() <= 80), "{plain}");
+        assert!(!plain.contains(&runs[0]), "{plain}");
+        // Somebody who wants it all gets it.
+        let mut tty = Tty::new(&world, (200, 40), &[&words[..], &["--ids", "full"]].concat());
+        tty.shows(&runs[0]);
+        assert_eq!(tty.ended(), Some(0));
+    }
+}
+
+#[test]
+fn colours_are_those_that_every_terminal_has_and_none_where_nobody_wants_them() {
+    let desk = desk();
+    let mut tty = Tty::new(&desk, (100, 40), &["jobs", "list", "--all", "--format", "table"]);
+    tty.shows("running");
+    assert_eq!(tty.ended(), Some(0));
+    let sequences =
+        tty.written.split("\u{1b}[").skip(1).map(|rest| rest.split('m').next().unwrap_or_default());
+    let known = ["", "0", "1", "31", "32", "33", "35", "36"];
+    let unknown: Vec<&str> = sequences.filter(|sequence| !known.contains(sequence)).collect();
+    assert_eq!(unknown, [""; 0], "{:?}", tty.written);
+    assert!(tty.written.contains("\u{1b}[36mrunning"), "{:?}", tty.written);
+    let mut command = desk.command(&["jobs", "list", "--all", "--format", "table"]);
+    command.env("NO_COLOR", "1");
+    let mut tty = Tty::of(command, 100, 40);
+    tty.shows("running");
+    assert_eq!(tty.ended(), Some(0));
+    assert!(!tty.written.contains('\u{1b}'), "{:?}", tty.written);
+}
+
+#[test]
+fn k_115_whoever_leaves_a_job_is_told_how_to_come_back_and_it_goes_on() {
+    let world = World::new();
+    world.flow("long", &flow(&[("work", "echo begun; : <go", "")])).pipe("go");
+    let run = world.enqueue(&["long"]);
+    let id = format!("wf-{run}-work");
+    for words in [&["jobs", "attach", &id][..], &["jobs", "tail", &id, "--follow", "--stream", "stdout"]] {
+        let mut command = Command::new("setsid");
+        world.settle_in(&mut command);
+        command.args(["--ctty", "--wait", env!("CARGO_BIN_EXE_tidewheel")]).args(words);
+        let mut tty = Tty::of(command, 200, 12);
+        tty.shows("begun");
+        tty.press("\u{3}");
+        tty.shows(&format!(
+            "hint: The job goes on without you: `tidewheel jobs attach {id}` comes back to it."
+        ));
+        assert_eq!(tty.ended(), Some(1));
+        assert_eq!(world.status(&id), "running");
+    }
+    world.let_go("go");
+    world.wait(&id);
+    assert_eq!(world.status(&id), "succeeded");
 }

@@ -499,40 +499,6 @@ fn n_166_a_closed_pipe_is_no_error() {
 }
 
 #[test]
-fn looking_changes_nothing() {
-    let desk = Desk::new();
-    desk.put(job("one").gated()).put(job("two").after(&["one"]));
-    let see = || {
-        let mut seen = Vec::new();
-        let mut left = vec![desk.path("")];
-        while let Some(directory) = left.pop() {
-            for entry in fs::read_dir(directory).unwrap().flatten() {
-                let of = entry.metadata().unwrap();
-                if of.is_dir() {
-                    left.push(entry.path());
-                }
-                seen.push((entry.path(), of.len(), of.modified().unwrap()));
-            }
-        }
-        seen.sort();
-        seen
-    };
-    let before = see();
-    for arguments in [
-        &["jobs", "list"][..],
-        &["jobs", "show", "one"],
-        &["jobs", "status", "one"],
-        &["jobs", "schedule"],
-        &["jobs", "tail", "one"],
-        &["runs", "list"],
-    ] {
-        let ran = desk.run(arguments);
-        assert_eq!(ran.code, Some(0), "{arguments:?}: {ran:?}");
-        assert_eq!(see(), before, "{arguments:?}");
-    }
-}
-
-#[test]
 fn every_document_has_a_version() {
     let desk = Desk::new();
     desk.flow("one", crate::runs::ONE);

@@ -293,16 +293,24 @@ fn bytes(text: &str) -> Option<u64> {
     number.parse::<u64>().ok()?.checked_mul(factor)
 }
 
+/// Returns the name of a field that people may write in several ways: `Waited on`, `waited-on`.
+pub(crate) fn field_name(text: &str) -> String {
+    let words = text.split(|c: char| c.is_whitespace() || c == '_' || c == '-');
+    let words: Vec<String> = words.filter(|word| !word.is_empty()).map(str::to_lowercase).collect();
+    words.join("_")
+}
+
 fn shown(lists: &mut Table<'_>, name: &str, known: &[&str], report: &mut Report<'_>) -> Display {
     let Some(mut table) = lists.table(name, report) else { return Display::default() };
     let fields = table.list("fields", report, |node| match &node.data {
-        Data::String(field) if known.is_empty() || known.contains(&field.as_ref()) => {
+        Data::String(field) if known.is_empty() || known.contains(&field_name(field).as_str()) => {
             Ok(field.clone().into_owned())
         }
-        Data::String(field) => Err(match document::nearest(field, known) {
-            Some(near) => format!("has no field `{field}`; did you mean `{near}`?"),
-            None => format!("has no field `{field}`; known are {}", known.join(", ")),
-        }),
+        Data::String(field) => {
+            let near = document::nearest(&field_name(field), known);
+            let near = near.map(|near| format!(" did you mean `{near}`?")).unwrap_or_default();
+            Err(format!("has no field `{field}`;{near} known are {}", known.join(", ")))
+        }
         _ => Err(format!("must be a list of fields, found {}", node.kind())),
     });
     if fields.as_ref().is_some_and(Vec::is_empty) {

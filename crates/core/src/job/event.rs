@@ -27,7 +27,7 @@ pub enum JobEventKind {
     Dispatched {
         /// The attempt that its policy counts, from zero.
         policy_attempt: u32,
-        /// Where the output of this attempt begins.
+        /// Where the output of this attempt begins, counted from the first byte that was ever written to the log.
         stdout_offset: u64,
         /// Where its complaints begin.
         stderr_offset: u64,

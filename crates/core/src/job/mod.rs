@@ -12,6 +12,7 @@ mod cancel;
 mod collect;
 mod config;
 mod event;
+mod extent;
 mod finish;
 mod gate;
 mod id;
@@ -38,11 +39,13 @@ pub use artifact::{Artifact, ArtifactError};
 pub use brief::Brief;
 pub use cancel::{CancelError, cancel, note_cleanup};
 pub use collect::{Attic, Collected, collect, marks_of};
+pub(crate) use config::field_name;
 pub use config::{
     Agent, Config, DEFAULT_GC_DAYS, DEFAULT_LOG_SIZE, DEFAULT_PROBE_INTERVAL, Display, DisplayFormat,
     KnownFields,
 };
 pub use event::{JobEvent, JobEventKind};
+pub use extent::LogExtent;
 pub use finish::{Ended, Finished, GoBack, Liveness, finish, loop_back, refuse};
 pub use gate::Refusal;
 pub use id::{Branch, IdError, JobId, NodeId, RunId, Slug};

@@ -7,6 +7,7 @@ mod moment;
 mod picture;
 mod rehearsal;
 mod spent;
+mod steer;
 mod story;
 
 pub use explain::explain;
@@ -14,6 +15,7 @@ pub use graph::{EdgeView, GraphView, NodeView};
 pub use moment::{absolute, between, long, moment, relative};
 pub use rehearsal::{Attempt, Rehearsal, Script, rehearse};
 pub use spent::{Spent, SpentRow};
+pub use steer::steers;
 pub use story::{
     AbsenceLine, AttemptLine, Doing, FactLine, InputLine, Story, Stretch, UndoState, WorkLine, WorkState,
 };

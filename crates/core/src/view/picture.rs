@@ -2,6 +2,8 @@
 
 use std::fmt::Write as _;
 
+use super::steer::steers;
+
 /// A graph, ready to be written down.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Picture {
@@ -196,8 +198,13 @@ pub(super) fn mermaid_text(text: &str) -> String {
         if character != '_' {
             is_between = None;
         }
+        // Between two pairs of them a formula is read, by number or not; what keeps them apart is not seen.
+        if character == '$' && before == Some('$') {
+            escaped.push_str("#8288;");
+        }
         let next = || rest.clone().next();
         let is_plain = match character {
+            _ if steers(character) => false,
             _ if character.is_alphanumeric() => true,
             '_' => *is_between.get_or_insert_with(|| {
                 let after = rest.clone().find(|next| *next != '_');
@@ -237,14 +244,21 @@ pub(super) fn dot_text(text: &str) -> String {
     escaped
 }
 
-/// Returns a character, or one that is seen instead of one that steers terminals or the direction of a text.
+/// Returns a character, or one that is seen instead of one that steers or is not seen.
 const fn shown(character: char) -> char {
     match character {
         '\n' | '\t' => ' ',
-        '\u{061c}' | '\u{200e}' | '\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}' => {
-            char::REPLACEMENT_CHARACTER
-        }
-        '\u{0}'..='\u{1f}' | '\u{7f}'..='\u{9f}' => char::REPLACEMENT_CHARACTER,
+        other if steers(other) => char::REPLACEMENT_CHARACTER,
         other => other,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn mermaid_finds_no_formula_in_a_name() {
+        assert_eq!(mermaid_text("$$x$"), "#36;#8288;#36;x#36;");
     }
 }

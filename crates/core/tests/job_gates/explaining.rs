@@ -24,6 +24,7 @@ fn asking<T>(scene: &Scene, explain: impl Fn(World<'_>) -> Result<T, BTreeSet<Qu
         let world = World {
             briefs: &scene.jobs,
             unreadable: &scene.unreadable,
+            lost: &scene.lost,
             facts: &facts,
             capacity: scene.capacity,
             now: scene.now,
@@ -149,6 +150,20 @@ fn jobs_that_are_gone_or_unreadable_are_the_root() {
     let c = explained(&scene, "c");
     assert_eq!(stopped(&c).unwrap().1, GateState::Skipped);
     says(&c, "c was skipped because of a");
+}
+
+#[test]
+fn whose_supervisor_is_gone_is_not_said_to_run() {
+    let mut scene = scene([job("gone").status(JobStatus::Running), job("user").after("gone")]);
+    scene.tick();
+    scene.lost.insert(id("gone"));
+    let gone = explained(&scene, "gone");
+    assert_eq!(chain(&gone), [("gone", CauseKind::Lost)]);
+    says(&gone, "but its supervisor is gone");
+    assert_eq!(commands(&gone), ["tidewheel tick"]);
+    let user = explained(&scene, "user");
+    assert_eq!(chain(&user), [("user", CauseKind::After), ("gone", CauseKind::Lost)]);
+    says(&user, "user waits on gone, which was running until whoever ran it was gone");
 }
 
 #[test]
@@ -586,6 +601,7 @@ fn without_questions_what_the_last_pass_found_counts() {
     let world = World {
         briefs: &scene.jobs,
         unreadable: &scene.unreadable,
+        lost: &scene.lost,
         facts: &facts,
         capacity: 1,
         now: scene.now,

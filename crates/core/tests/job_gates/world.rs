@@ -109,6 +109,8 @@ impl Job {
 pub(crate) struct Scene {
     pub(crate) jobs: BTreeMap<JobId, Brief>,
     pub(crate) unreadable: BTreeMap<String, String>,
+    /// Running jobs whose supervisors are gone.
+    pub(crate) lost: BTreeSet<JobId>,
     pub(crate) truth: BTreeMap<Question, Answer>,
     /// The markers that are there.
     pub(crate) marks: BTreeSet<(JobId, Artifact)>,
@@ -124,6 +126,7 @@ pub(crate) fn scene(jobs: impl IntoIterator<Item = Job>) -> Scene {
     let mut scene = Scene {
         jobs: BTreeMap::new(),
         unreadable: BTreeMap::new(),
+        lost: BTreeSet::new(),
         truth: BTreeMap::new(),
         marks: BTreeSet::new(),
         shared: Shared::default(),

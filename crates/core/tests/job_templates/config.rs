@@ -78,7 +78,7 @@ fn what_means_nothing_is_refused_with_its_place() {
     assert_eq!(
         Config::parse(text, known).unwrap_err().to_string(),
         "line 2, column 1: scheduler.capcity: is not a known field (did you mean `capacity`?)\n\
-         line 4, column 11: display.lists.jobs.fields: has no field `jobb`; did you mean `job`?\n\
+         line 4, column 11: display.lists.jobs.fields: has no field `jobb`; did you mean `job`? known are job, status\n\
          line 5, column 2: surprise: is not a known field (known are commands, agents, secrets, scheduler, jobs, display, policies)"
     );
     let bad = [

@@ -3,10 +3,11 @@
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write as _};
-use std::os::unix::fs::OpenOptionsExt as _;
+use std::os::unix::fs::{FileExt as _, MetadataExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
 
 use rustix::fs::OFlags;
+use tidewheel_core::job::LogExtent;
 
 /// A log that a stream is written to. One earlier part of it is kept beside it, with `.1` behind its name.
 ///
@@ -18,6 +19,8 @@ pub struct LogFile {
     file: File,
     length: u64,
     limit: u64,
+    /// What was dropped for good when it was turned over, since it was emptied the last time.
+    dropped: u64,
     /// What was lost since the last word that was kept.
     lost: u64,
     error: Option<io::Error>,
@@ -31,7 +34,17 @@ impl LogFile {
     pub fn open(path: &Path, limit: u64) -> io::Result<Self> {
         let file = open(path, false)?;
         let length = file.metadata()?.len();
-        Ok(Self { path: path.to_owned(), file, length, limit: limit.max(LEAST), lost: 0, error: None })
+        // Where that cannot be told, places in the log are wrong, and not a word of it.
+        let dropped = Self::extent(path).map_or(0, |extent| extent.dropped);
+        Ok(Self {
+            path: path.to_owned(),
+            file,
+            length,
+            limit: limit.max(LEAST),
+            dropped,
+            lost: 0,
+            error: None,
+        })
     }
 
     /// Opens a log to read it. A link is not followed, and nobody waits at a pipe.
@@ -40,6 +53,49 @@ impl LogFile {
     /// It cannot be opened, or is no ordinary file.
     pub fn read(path: &Path) -> io::Result<File> {
         ordinary(OpenOptions::new().read(true), path)
+    }
+
+    /// Opens what there is of a log: the part that was put aside, the log itself, and where they stand in it.
+    ///
+    /// # Errors
+    /// One of them is there and cannot be opened, or is no ordinary file.
+    pub fn parts(path: &Path) -> io::Result<LogParts> {
+        let found = |path: &Path| match Self::read(path) {
+            Ok(file) => Ok(Some(file)),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+            Err(error) => Err(error),
+        };
+        loop {
+            let now = found(path)?;
+            let Some(aside) = found(&beside(path))? else {
+                let length = length_at(now.as_ref())?;
+                return Ok(LogParts {
+                    aside: None,
+                    now,
+                    extent: LogExtent { length, ..LogExtent::default() },
+                });
+            };
+            // Who turned it over in between moved the log that was opened first.
+            if let Some(now) = &now
+                && is_same(now, &aside)?
+            {
+                continue;
+            }
+            let extent = LogExtent {
+                dropped: now.as_ref().map_or(0, dropped_before),
+                aside: aside.metadata()?.len(),
+                length: length_at(now.as_ref())?,
+            };
+            return Ok(LogParts { aside: Some(aside), now, extent });
+        }
+    }
+
+    /// Returns how much of a log there is, and how much there was.
+    ///
+    /// # Errors
+    /// It cannot be read.
+    pub fn extent(path: &Path) -> io::Result<LogExtent> {
+        Self::parts(path).map(|parts| parts.extent)
     }
 
     /// Adds a piece.
@@ -116,21 +172,62 @@ impl LogFile {
     fn rotate(&mut self) {
         self.length = 0;
         let aside = beside(&self.path);
-        let dropped = fs::symlink_metadata(&aside).map_or(0, |old| old.len());
+        let older = fs::symlink_metadata(&aside).map_or(0, |old| old.len());
         match fs::rename(&self.path, &aside).and_then(|()| open(&self.path, true)) {
             Ok(file) => self.file = file,
             Err(error) => return self.remember(error),
         }
         let name = aside.file_name().unwrap_or_default().display();
-        let before =
-            if dropped == 0 { String::new() } else { format!("; {dropped} bytes before that were dropped") };
+        self.dropped = self.dropped.saturating_add(older);
+        let before = match self.dropped {
+            0 => String::new(),
+            dropped => format!("; {dropped}{DROPPED}"),
+        };
         // A disk that is full has no room for this line either, and tells so at the next one.
-        self.add(format!("[tidewheel] the output before this line is in {name}{before}\n").as_bytes());
+        self.add(format!("{TURNED}{name}{before}\n").as_bytes());
     }
 
     fn remember(&mut self, error: io::Error) {
         self.error.get_or_insert(error);
     }
+}
+
+/// What there is of a log.
+#[derive(Debug)]
+pub struct LogParts {
+    /// What was put aside.
+    pub aside: Option<File>,
+    /// What is written to.
+    pub now: Option<File>,
+    /// Where they stand in all that was ever written.
+    pub extent: LogExtent,
+}
+
+/// The line that a log begins with that was turned over.
+const TURNED: &str = "[tidewheel] the output before this line is in ";
+
+/// How that line ends if something is gone for good.
+const DROPPED: &str = " bytes before that were dropped";
+
+/// Returns how many bytes were dropped before the part that was put aside, as the first line of the log says.
+fn dropped_before(log: &File) -> u64 {
+    // Names and numbers are shorter.
+    let mut line = [0; 512];
+    let Ok(read) = log.read_at(&mut line, 0) else { return 0 };
+    let line = String::from_utf8_lossy(&line[..read]);
+    let first = line.split('\n').next().and_then(|first| first.strip_prefix(TURNED));
+    let told = first.and_then(|rest| rest.split_once("; ")).and_then(|(_, rest)| rest.strip_suffix(DROPPED));
+    told.and_then(|bytes| bytes.parse().ok()).unwrap_or(0)
+}
+
+fn length_at(file: Option<&File>) -> io::Result<u64> {
+    file.map_or(Ok(0), |file| file.metadata().map(|file| file.len()))
+}
+
+/// Tells whether two open files are one.
+fn is_same(one: &File, other: &File) -> io::Result<bool> {
+    let (one, other) = (one.metadata()?, other.metadata()?);
+    Ok((one.dev(), one.ino()) == (other.dev(), other.ino()))
 }
 
 /// A log has room for so much at least, or it would hold nothing but notes about what it does not hold.
@@ -219,5 +316,24 @@ mod tests {
         let text = fs::read_to_string(&path).unwrap();
         let note = "[tidewheel] the output before this line is in stdout.log.1; 4096 bytes before that were dropped\n";
         assert!(text.starts_with(note), "{text}");
+    }
+
+    #[test]
+    fn places_stay_right_however_often_a_log_is_turned_over() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("stdout.log");
+        let mut end = 0;
+        for number in 0..40_u64 {
+            // Each attempt opens the log anew, and knows what the one before it has dropped.
+            let mut log = LogFile::open(&path, LEAST).unwrap();
+            let before = LogFile::extent(&path).unwrap();
+            assert!(before.end() >= end, "{number}: {before:?}");
+            log.write(&[b"x".repeat(700), b"\n".to_vec()].concat());
+            end = LogFile::extent(&path).unwrap().end();
+            assert!(end >= before.end() + 701, "{number}");
+        }
+        let extent = LogFile::extent(&path).unwrap();
+        assert!(extent.dropped >= 5 * LEAST && extent.aside <= LEAST && extent.length <= LEAST, "{extent:?}");
+        assert_eq!(extent.end(), end);
     }
 }

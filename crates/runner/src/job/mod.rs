@@ -14,5 +14,5 @@ pub mod wait;
 mod worktree;
 
 pub use identity::Identity;
-pub use log::LogFile;
+pub use log::{LogFile, LogParts};
 pub use scheduler::{Cancelled, Options, Removes, Retried, Scheduler, SchedulerError, Serve, Ticked};

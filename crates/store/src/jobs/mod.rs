@@ -8,5 +8,5 @@ mod store;
 
 pub use batch::{Batch, Marker, Payload};
 pub use error::JobStoreError;
-pub use files::Files;
+pub use files::{Files, Glance, Survey};
 pub use store::{Due, JobStore, Jobs, Turn};

@@ -9,6 +9,7 @@ use tidewheel_core::time::Timestamp;
 
 use super::batch::Batch;
 use super::error::JobStoreError;
+use super::files::Survey;
 
 /// Keeps jobs. Any number of processes may use one at once.
 ///
@@ -67,11 +68,19 @@ pub trait JobStore: Send + Sync {
     /// It cannot be read.
     fn events(&self, id: &JobId) -> Result<Vec<JobEvent>, JobStoreError>;
 
+    /// Looks at all jobs, without a turn and without writing anything.
+    ///
+    /// # Errors
+    /// The keeper cannot be used.
+    fn survey(&self) -> Result<Survey, JobStoreError>;
+
     /// Returns all jobs, without a turn and without writing anything.
     ///
     /// # Errors
     /// The keeper cannot be used.
-    fn jobs(&self) -> Result<Jobs, JobStoreError>;
+    fn jobs(&self) -> Result<Jobs, JobStoreError> {
+        Ok(self.survey()?.jobs())
+    }
 
     /// Takes the run lock of a job if nobody holds it. It is free again when the last copy of the file is closed:
     /// the kernel sees to it when its holder dies.
@@ -79,6 +88,9 @@ pub trait JobStore: Send + Sync {
     /// # Errors
     /// The job has no directory, or the lock cannot be opened.
     fn take_run_lock(&self, id: &JobId) -> Result<Option<File>, JobStoreError>;
+
+    /// Tells whether somebody holds the run lock of a job, as far as can be seen without touching it.
+    fn has_supervisor(&self, id: &JobId) -> bool;
 
     /// Writes who runs the attempt into the record. Only the holder of the run lock may.
     ///

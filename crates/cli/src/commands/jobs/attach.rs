@@ -2,15 +2,15 @@
 
 use clap::Args;
 
-use super::tail::{How, Stream, print};
+use super::tail::{How, Stream, Tail};
 use crate::error::Ending;
 use crate::exit::Exit;
 use crate::jobs::{DirArguments, Opened};
 
 /// Print both streams of a job, and stay until it is over
 ///
-/// The same as `tidewheel jobs tail JOB --follow`. Leaving it does not end the
-/// job.
+/// The same as `tidewheel jobs tail JOB --follow`. Leaving it with Ctrl-C does
+/// not end the job.
 ///
 /// Example:
 ///
@@ -31,5 +31,6 @@ pub(crate) struct Arguments {
 pub(super) fn run(arguments: &Arguments) -> Result<Exit, Ending> {
     let opened = Opened::open(&arguments.dir)?;
     let job = opened.find(&arguments.job)?;
-    print(&opened, &job, How { stream: Stream::Both, lines: None, is_raw: arguments.raw, follows: true })
+    let how = How { stream: Stream::Both, lines: None, is_raw: arguments.raw, follows: true };
+    Tail { opened: &opened, job, how, since: None }.print()
 }

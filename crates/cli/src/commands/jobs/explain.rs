@@ -5,7 +5,7 @@ use clap::Args;
 use crate::commands::policy::Format;
 use crate::error::Ending;
 use crate::exit::Exit;
-use crate::jobs::{DirArguments, Opened, explained_job, explained_run, job_of, run_of};
+use crate::jobs::{DirArguments, Opened, explained_job, explained_run};
 use crate::output;
 use crate::terminal;
 use crate::view::page::page;
@@ -44,12 +44,14 @@ pub(super) fn run(arguments: &Arguments) -> Result<Exit, Ending> {
 /// Explains a job.
 pub(in crate::commands) fn one_job(dir: &DirArguments, text: &str, format: Format) -> Result<Exit, Ending> {
     let opened = Opened::open(dir)?;
-    let jobs = opened.jobs()?;
-    let id = job_of(&jobs.briefs, text)?;
+    let (id, jobs) = opened.around_job(text)?;
     let explained = explained_job(&opened, jobs, &id)?;
+    for unread in &explained.unread {
+        output::warning(unread);
+    }
     match format {
-        Format::Json => output::json(&explained)?,
-        Format::Text => output::text(&page(explained.page(), terminal::canvas()))?,
+        Format::Json => output::json(&explained.why)?,
+        Format::Text => output::text(&page(explained.why.page(), terminal::canvas()))?,
     }
     Ok(Exit::Succeeded)
 }
@@ -57,8 +59,7 @@ pub(in crate::commands) fn one_job(dir: &DirArguments, text: &str, format: Forma
 /// Explains a run as a whole.
 pub(in crate::commands) fn whole_run(dir: &DirArguments, text: &str, format: Format) -> Result<Exit, Ending> {
     let opened = Opened::open(dir)?;
-    let jobs = opened.jobs()?;
-    let run = run_of(&jobs.briefs, text)?;
+    let (run, jobs) = opened.around_run(text)?;
     let explained = explained_run(&opened, &jobs, &run);
     match format {
         Format::Json => output::json(&explained)?,

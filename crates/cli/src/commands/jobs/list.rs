@@ -3,16 +3,20 @@
 use clap::Args;
 use serde::Serialize;
 use serde_json::{Map, Value};
-use tidewheel_core::job::Record;
-use tidewheel_core::view::jobs::{Field, List, ListAsk};
+use tidewheel_core::job::{Brief, Record};
+use tidewheel_core::view::jobs::{Field, Known, List, ListAsk, TABLE_FIELDS};
 use tidewheel_store::jobs::JobStore as _;
 
 use super::VERSION;
 use crate::error::Ending;
 use crate::exit::Exit;
-use crate::jobs::{DirArguments, ListFormat, Opened, Shown};
+use crate::jobs::{
+    DirArguments, Form, ListFormat, Manner, MannerArguments, Opened, Shown, cell, columns, listed,
+};
 use crate::output;
-use crate::view::block::{block, table};
+use crate::terminal;
+use crate::view::block::block;
+use crate::view::table::Table;
 
 /// List the jobs, newest first
 ///
@@ -36,40 +40,45 @@ pub(crate) struct Arguments {
     /// How the list is printed; what is configured, else block
     #[arg(long, value_enum)]
     format: Option<ListFormat>,
+    #[command(flatten)]
+    manner: MannerArguments,
 }
 
 /// Lists the jobs.
 pub(super) fn run(arguments: &Arguments) -> Result<Exit, Ending> {
     let opened = Opened::open(&arguments.dir)?;
-    let jobs = opened.jobs()?;
-    let Shown { fields, format } = opened.settings.list();
+    let survey = opened.survey()?;
+    let all = survey.glances();
+    let Shown { fields, format, is_chosen } = opened.settings.list();
     let ask =
         ListAsk { all: arguments.all, show_succeeded: false, dismiss_failures: arguments.dismiss_failures };
-    let list = List::of(&jobs.briefs, ask);
-    let mut records: Vec<Record> = Vec::with_capacity(list.jobs.len());
-    for job in &list.jobs {
-        match opened.store().record(&job.id) {
-            Ok(record) => records.extend(record),
-            Err(error) => output::warning(&format!("unable to load background job {}: {error}", job.id)),
-        }
-    }
-    match arguments.format.unwrap_or(format) {
+    let (jobs, left_out) = listed(&survey, &all, ask);
+    let list = List::of(&jobs.briefs, left_out, ask);
+    let format = arguments.format.unwrap_or(format);
+    // A table that has to fit has room for what people look for, and that is known without the records.
+    let is_narrow = format == ListFormat::Table && !is_chosen && terminal::table_canvas().is_some();
+    let fields = if is_narrow { TABLE_FIELDS.to_vec() } else { fields };
+    let shown = Listed::read(&opened, &list.jobs, &fields);
+    let known = shown.known();
+    match format {
         ListFormat::Json => output::json(&ListForm {
             version: VERSION,
             header: HeaderForm { outcome: &list.outcome, hidden: list.hidden.as_deref() },
-            jobs: records.iter().map(|record| texts(record, &fields)).collect(),
+            jobs: known.iter().map(|job| texts(*job, &fields)).collect(),
         })?,
-        format => {
+        ListFormat::Block | ListFormat::Table => {
             let mut header = vec![("Outcome", list.outcome)];
             header.extend(list.hidden.map(|hidden| ("Hidden", hidden)));
             let mut text = block(&header, "");
-            if !records.is_empty() {
+            if !known.is_empty() {
                 text.push('\n');
             }
-            match format {
-                ListFormat::Table => text.push_str(&lines(&records, &fields)),
-                ListFormat::Block | ListFormat::Json => {
-                    let blocks: Vec<String> = records.iter().map(|record| one(record, &fields)).collect();
+            let form = if format == ListFormat::Table { Form::Table } else { Form::Lines };
+            let manner = arguments.manner.of(form, &survey, &all, opened.now);
+            match form {
+                Form::Table => text.push_str(&lines(&known, &fields, &manner)),
+                Form::Lines => {
+                    let blocks: Vec<String> = known.iter().map(|job| one(*job, &fields, &manner)).collect();
                     text.push_str(&blocks.join("\n"));
                 }
             }
@@ -79,36 +88,59 @@ pub(super) fn run(arguments: &Arguments) -> Result<Exit, Ending> {
     Ok(Exit::Succeeded)
 }
 
+/// The jobs of a list: their records where a field needs them, else what the index has.
+enum Listed<'a> {
+    Records(Vec<Record>),
+    Briefs(&'a [&'a Brief]),
+}
+
+impl<'a> Listed<'a> {
+    fn read(opened: &Opened, jobs: &'a [&'a Brief], fields: &[Field]) -> Self {
+        if fields.iter().all(|field| field.is_brief()) {
+            return Self::Briefs(jobs);
+        }
+        let mut records: Vec<Record> = Vec::with_capacity(jobs.len());
+        for job in jobs {
+            match opened.store().record(&job.id) {
+                Ok(record) => records.extend(record),
+                Err(error) => output::warning(&format!("unable to load background job {}: {error}", job.id)),
+            }
+        }
+        Self::Records(records)
+    }
+
+    fn known(&self) -> Vec<Known<'_>> {
+        match self {
+            Self::Records(records) => records.iter().map(Known::Record).collect(),
+            Self::Briefs(briefs) => briefs.iter().map(|brief| Known::Brief(brief)).collect(),
+        }
+    }
+}
+
 /// Returns the fields of a job for programs.
-fn texts(record: &Record, fields: &[Field]) -> Map<String, Value> {
-    let text = |field: &Field| Some((field.name().to_owned(), Value::String(field.of(record)?)));
+fn texts(job: Known<'_>, fields: &[Field]) -> Map<String, Value> {
+    let text = |field: &Field| Some((field.name().to_owned(), Value::String(field.of(job)?)));
     fields.iter().filter_map(text).collect()
 }
 
 /// Writes a job as a block. What is not there is left out.
-fn one(record: &Record, fields: &[Field]) -> String {
-    let row = |field: &Field| Some((field.label(), said(*field, record)?));
+fn one(job: Known<'_>, fields: &[Field], manner: &Manner<'_>) -> String {
+    let row = |field: &Field| Some((field.label(), manner.field(*field, job)?));
     block(&fields.iter().filter_map(row).collect::<Vec<_>>(), "  ")
 }
 
 /// Writes a line for each job. A column that nobody has anything in is left out.
-fn lines(records: &[Record], fields: &[Field]) -> String {
-    if records.is_empty() {
+fn lines(jobs: &[Known<'_>], fields: &[Field], manner: &Manner<'_>) -> String {
+    if jobs.is_empty() {
         return String::new();
     }
-    let is_said = |field: &&Field| records.iter().any(|record| said(**field, record).is_some());
-    let fields: Vec<&Field> = fields.iter().filter(is_said).collect();
-    let headings: Vec<String> = fields.iter().map(|field| field.label()).collect();
-    let headings: Vec<&str> = headings.iter().map(String::as_str).collect();
-    let row = |record: &Record| {
-        fields.iter().map(|field| said(**field, record).unwrap_or_default()).collect::<Vec<_>>()
-    };
-    table(&headings, &records.iter().map(row).collect::<Vec<_>>())
-}
-
-/// Returns what there is to say of a field to people, who need not read what is not there.
-fn said(field: Field, record: &Record) -> Option<String> {
-    field.of(record).filter(|value| !value.is_empty() && value != "none")
+    let is_said = |field: &Field| jobs.iter().any(|job| manner.field(*field, *job).is_some());
+    let fields: Vec<Field> = fields.iter().copied().filter(is_said).collect();
+    let mut table = Table::new(columns(&fields));
+    for job in jobs {
+        table.row(fields.iter().map(|field| cell(*field, *job, manner)).collect());
+    }
+    table.drawn(terminal::table_canvas())
 }
 
 #[derive(Serialize)]

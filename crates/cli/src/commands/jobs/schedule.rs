@@ -2,15 +2,16 @@
 
 use clap::{Args, ValueEnum};
 use tidewheel_core::job::JobId;
-use tidewheel_core::view::jobs::{FindError, Schedule, ScheduleAsk, find};
-use tidewheel_store::jobs::Jobs;
+use tidewheel_core::view::jobs::{Schedule, ScheduleAsk};
+use tidewheel_store::jobs::{Glance, Jobs, Survey};
 
 use super::watch;
 use crate::error::{Code, CommandError, Ending};
 use crate::exit::Exit;
-use crate::jobs::{DirArguments, Opened};
+use crate::jobs::{DirArguments, Form, Ids, Manner, MannerArguments, Opened, neighbours, noteworthy, style};
 use crate::output::{self, harmless};
-use crate::view::block::table;
+use crate::terminal;
+use crate::view::table::{Cell, Column, Kind, Table};
 
 /// Show which jobs go when, and who waits for whom
 ///
@@ -51,6 +52,9 @@ pub(crate) struct Arguments {
     /// Nothing but plain text
     #[arg(long)]
     no_ansi: bool,
+    /// How ids are written; without it short on a terminal, full everywhere else and always in JSON
+    #[arg(long, value_enum, value_name = "HOW")]
+    ids: Option<Ids>,
 }
 
 /// How the schedule is printed.
@@ -75,39 +79,37 @@ pub(super) fn run(arguments: &Arguments) -> Result<Exit, Ending> {
     if arguments.watch {
         return watch::run(&opened, arguments);
     }
-    let mut jobs = opened.jobs()?;
-    let focus = arguments.focus(&mut jobs)?;
+    let survey = opened.survey()?;
+    let all = survey.glances();
+    let (jobs, focus) = arguments.choose(&survey, &all)?;
     let schedule = Schedule::of(&jobs.briefs, &arguments.ask(focus.as_ref()));
+    let manner = MannerArguments::with_ids(arguments.ids).of(Form::Table, &survey, &all, opened.now);
     let is_present = |artifact: &_| opened.is_present(artifact);
     match arguments.format {
         ScheduleFormat::Json => output::json(&schedule.form(&is_present))?,
         ScheduleFormat::Summary | ScheduleFormat::Dag if schedule.is_empty() => output::text(NOTHING)?,
-        ScheduleFormat::Summary => output::text(&summary(&schedule))?,
-        ScheduleFormat::Dag => {
-            let mut text = String::new();
-            for line in schedule.dag(&is_present) {
-                text.push_str(&harmless(&line));
-                text.push('\n');
-            }
-            output::text(&text)?;
-        }
+        ScheduleFormat::Summary => output::text(&summary(&schedule, &manner))?,
+        ScheduleFormat::Dag => output::text(&tree(&schedule.dag(&is_present), &manner))?,
     }
     Ok(Exit::Succeeded)
 }
 
 impl Arguments {
-    /// Returns the job that is looked at. Around one that is not there is nobody.
-    pub(super) fn focus(&self, jobs: &mut Jobs) -> Result<Option<JobId>, CommandError> {
-        let Some(text) = &self.job else { return Ok(None) };
-        match find(&jobs.briefs, text) {
-            Ok(job) => Ok(Some(job.id.clone())),
-            Err(FindError::NoJob { .. } | FindError::NoRun { .. }) => {
-                jobs.briefs.clear();
-                Ok(None)
-            }
-            Err(error @ FindError::Ambiguous { .. }) => {
-                Err(CommandError::new(Code::JobAmbiguous, error.to_string()))
-            }
+    /// Returns the jobs that may be shown with what they wait for, and the one that is looked at. Around one that is
+    /// not there is nobody.
+    pub(super) fn choose(
+        &self,
+        survey: &Survey,
+        all: &[Glance<'_>],
+    ) -> Result<(Jobs, Option<JobId>), CommandError> {
+        match &self.job {
+            None if self.all => Ok((survey.read(all.to_vec()), None)),
+            None => Ok((noteworthy(survey, all), None)),
+            Some(text) => match neighbours(survey, all, text) {
+                Ok((job, jobs)) => Ok((jobs, Some(job))),
+                Err(error) if error.code == Code::JobMissing => Ok((Jobs::default(), None)),
+                Err(error) => Err(error),
+            },
         }
     }
 
@@ -124,6 +126,12 @@ impl Arguments {
     #[cfg(feature = "tui")]
     pub(super) const fn interval_ms(&self) -> u64 {
         self.interval_ms
+    }
+
+    /// Returns how ids are written while watching, which people do.
+    #[cfg(feature = "tui")]
+    pub(super) fn watched_ids(&self) -> Ids {
+        self.ids.unwrap_or(Ids::Short)
     }
 
     pub(super) const fn has_ansi(&self) -> bool {
@@ -146,20 +154,70 @@ fn check(arguments: &Arguments) -> Result<(), CommandError> {
     Ok(())
 }
 
+/// Draws lines as they are.
+fn tree(lines: &[String], manner: &Manner<'_>) -> String {
+    lines.iter().map(|line| format!("{}\n", harmless(&manner.text(line)))).collect()
+}
+
 /// Draws the rows.
-fn summary(schedule: &Schedule<'_>) -> String {
-    let rows: Vec<Vec<String>> = schedule
-        .rows()
-        .map(|row| {
-            vec![
-                row.order.to_string(),
-                row.slug.unwrap_or_default().to_owned(),
-                row.name.to_owned(),
-                row.status.to_string(),
-                row.wait.unwrap_or_default().to_owned(),
-                row.job_id.to_owned(),
-            ]
-        })
-        .collect();
-    format!("Schedule (Summary)\n{}", table(&["#", "Slug", "Name", "Status", "Wait", "Job"], &rows))
+fn summary(schedule: &Schedule<'_>, manner: &Manner<'_>) -> String {
+    let mut table = Table::new(vec![
+        Column::new("#", Kind::Word, 4),
+        Column::new("Slug", Kind::Text, 5),
+        Column::new("Name", Kind::Text, 3),
+        Column::new("Status", Kind::Word, 1),
+        Column::new("Wait", Kind::Text, 2),
+        Column::new("Job", Kind::Name, 0),
+    ]);
+    for row in schedule.rows() {
+        table.row(vec![
+            row.order.to_string().into(),
+            row.slug.unwrap_or_default().into(),
+            row.name.into(),
+            Cell::styled(row.status.name(), style(row.status)),
+            (&*manner.text(row.wait.unwrap_or_default())).into(),
+            (&*manner.text(row.job_id)).into(),
+        ]);
+    }
+    format!("Schedule (Summary)\n{}", table.drawn(terminal::table_canvas()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::foreign::{self, Foreign, Shown};
+    use serde_json::json;
+    use tidewheel_core::job::Brief;
+    use tidewheel_core::time::Timestamp;
+
+    #[test]
+    fn foreign_text_breaks_no_schedule() {
+        let mut foreign = Foreign::new("schedules");
+        let ask = ScheduleAsk { all: true, focus: None, max_depth: ScheduleAsk::DEPTH };
+        for _ in 0..foreign::count() / 6 {
+            let texts: [String; 6] = std::array::from_fn(|_| foreign.text());
+            let [name, slug, detail, lock, branch, key] = &texts;
+            let form = json!({ "id": "a", "status": "waiting_on_deps", "created_at": "2026-02-01T12:00:00Z",
+                "name": name, "slug": slug, "is_runnable": true, "schedule": {
+                    "wait_reason": { "kind": "dependencies", "detail": detail },
+                    "locks": [{ "key": lock, "mode": "exclusive" }],
+                    "pinned_head": { "branch": branch, "oid": branch },
+                    "dependencies": [{ "artifact": { "custom": { "type_id": key, "key": key } } }],
+                } });
+            let job: Brief = serde_json::from_value(form).expect("it is a job");
+            let jobs = Jobs { briefs: [(job.id.clone(), job)].into(), ..Jobs::default() };
+            let schedule = Schedule::of(&jobs.briefs, &ask);
+            let survey = Survey::of(jobs.clone());
+            let manner = MannerArguments::with_ids(Some(Ids::Short)).of(
+                Form::Table,
+                &survey,
+                &survey.glances(),
+                Timestamp::from_millis(0),
+            );
+            Shown { text: &summary(&schedule, &manner), lines: Some(3), ..Shown::default() }.check(&texts);
+            let lines = schedule.dag(&|_| false);
+            Shown { text: &tree(&lines, &manner), lines: Some(lines.len()), ..Shown::default() }
+                .check(&texts);
+        }
+    }
 }

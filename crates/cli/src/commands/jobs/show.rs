@@ -2,14 +2,17 @@
 
 use clap::Args;
 use serde_json::Value;
-use tidewheel_core::view::jobs::show_json;
+use tidewheel_core::view::jobs::{Field, Known, show_json};
+use tidewheel_store::jobs::{JobStore as _, Survey};
 
 use super::VERSION;
 use crate::error::Ending;
 use crate::exit::Exit;
-use crate::jobs::{DirArguments, ListFormat, Opened, Shown};
+use crate::jobs::{DirArguments, Form, Ids, ListFormat, MannerArguments, Opened, Shown, cell, unfit};
 use crate::output;
-use crate::view::block::{block, table};
+use crate::terminal;
+use crate::view::block::block;
+use crate::view::table::{Column, Kind, Table};
 
 /// Show one job with everything that is known of it
 ///
@@ -28,29 +31,45 @@ pub(crate) struct Arguments {
     /// How the job is printed; what is configured, else block
     #[arg(long, value_enum)]
     format: Option<ListFormat>,
+    #[command(flatten)]
+    manner: MannerArguments,
 }
 
 /// Shows the job.
 pub(super) fn run(arguments: &Arguments) -> Result<Exit, Ending> {
     let opened = Opened::open(&arguments.dir)?;
     let record = opened.record(&arguments.job)?;
-    let Shown { fields, format } = opened.settings.show();
-    let rows = || {
-        let said = fields.iter().filter_map(|field| Some((field.label(), field.of(&record)?)));
-        said.filter(|(_, value)| !value.is_empty() && value != "none").collect::<Vec<_>>()
+    let Shown { fields, format, .. } = opened.settings.show();
+    let format = arguments.format.unwrap_or(format);
+    let form = match format {
+        ListFormat::Table => Form::Table,
+        ListFormat::Block | ListFormat::Json => Form::Lines,
     };
-    match arguments.format.unwrap_or(format) {
+    // Short names need all others.
+    let survey = match arguments.manner.ids(form) {
+        Ids::Short => opened.store().survey().map_err(|error| unfit(&error))?,
+        Ids::Full => Survey::default(),
+    };
+    let manner = arguments.manner.of(form, &survey, &survey.glances(), opened.now);
+    let known = Known::Record(&record);
+    match format {
         ListFormat::Json => {
             let mut form = show_json(&record, &fields);
             form.insert("version".to_owned(), Value::from(VERSION));
             output::json(&form)?;
         }
         ListFormat::Table => {
-            let rows: Vec<Vec<String>> =
-                rows().into_iter().map(|(label, value)| vec![label, value]).collect();
-            output::text(&table(&["Field", "Value"], &rows))?;
+            let columns = [Column::new("Field", Kind::Word, 0), Column::new("Value", Kind::Text, 1)];
+            let mut table = Table::new(columns.into());
+            for field in fields.iter().filter(|field| manner.field(**field, known).is_some()) {
+                table.row(vec![field.label().into(), cell(*field, known, &manner)]);
+            }
+            output::text(&table.drawn(terminal::table_canvas()))?;
         }
-        ListFormat::Block => output::text(&block(&rows(), ""))?,
+        ListFormat::Block => {
+            let row = |field: &Field| Some((field.label(), manner.field(*field, known)?));
+            output::text(&block(&fields.iter().filter_map(row).collect::<Vec<_>>(), ""))?;
+        }
     }
     Ok(Exit::Succeeded)
 }

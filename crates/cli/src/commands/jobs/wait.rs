@@ -11,7 +11,7 @@ use super::VERSION;
 use crate::commands::policy::Format;
 use crate::error::{Code, CommandError, Ending};
 use crate::exit::Exit;
-use crate::jobs::{DirArguments, Follow, Left, Opened, Tells, run_of};
+use crate::jobs::{DirArguments, Follow, Left, Opened, Tells, noteworthy};
 use crate::output;
 
 /// Wait until jobs are over
@@ -97,13 +97,14 @@ pub(super) fn run(arguments: &Arguments) -> Result<Exit, Ending> {
 fn chosen(opened: &Opened, texts: &[String]) -> Result<Vec<JobId>, CommandError> {
     let mut jobs: Vec<JobId> = Vec::new();
     if texts.is_empty() {
-        let all = opened.jobs()?;
-        jobs.extend(all.briefs.into_values().filter(|job| job.status.is_active()).map(|job| job.id));
+        let survey = opened.survey()?;
+        let jobs_now = noteworthy(&survey, &survey.glances());
+        let active = jobs_now.briefs.into_values().filter(|job| job.status.is_active());
+        jobs.extend(active.map(|job| job.id));
     }
     for text in texts {
         if text.starts_with("run:") {
-            let all = opened.jobs()?;
-            let run = run_of(&all.briefs, text)?;
+            let (run, all) = opened.run(text)?;
             jobs.extend(
                 all.briefs.into_values().filter(|job| job.run.as_ref() == Some(&run)).map(|job| job.id),
             );

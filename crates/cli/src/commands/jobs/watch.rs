@@ -9,6 +9,8 @@ mod columns;
 #[cfg(feature = "tui")]
 mod draw;
 #[cfg(feature = "tui")]
+mod given_back;
+#[cfg(feature = "tui")]
 mod help;
 #[cfg(feature = "tui")]
 mod keys;

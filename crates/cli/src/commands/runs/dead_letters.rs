@@ -120,7 +120,13 @@ fn listed(letters: &[DeadLetter], opened: &Opened) -> String {
     for (index, letter) in letters.iter().enumerate() {
         let gap = if index == 0 { "" } else { "\n" };
         let heading = format!("{}  {} of {}", letter.id.0, letter.node, letter.run);
-        let _ = writeln!(text, "{gap}{HEADING}{}{HEADING:#}", harmless(&heading));
+        let heading = harmless(&heading);
+        // In a pipe the names are whole.
+        let heading = match terminal::table_canvas() {
+            Some(canvas) => cut(&heading, canvas.width, canvas),
+            None => heading.into_owned(),
+        };
+        let _ = writeln!(text, "{gap}{HEADING}{heading}{HEADING:#}");
         let mut lines = vec![("put aside", moment(letter.at, opened.now))];
         let body: Value = serde_json::from_str(&letter.body).unwrap_or_default();
         match body.as_object() {

@@ -14,10 +14,11 @@ use super::side::{EitherArguments, Side, of_programs, of_repositories};
 use crate::commands::policy::Format;
 use crate::error::Ending;
 use crate::exit::Exit;
+use crate::jobs::{Form, Ids, MannerArguments, Times};
 use crate::output::{self, harmless};
 use crate::store::{Opened, Purpose};
 use crate::terminal;
-use crate::view::columns::Grid;
+use crate::view::table::{Column, Kind, Table};
 
 /// List the runs, newest first
 ///
@@ -49,8 +50,14 @@ pub(crate) struct Arguments {
     /// All of them
     #[arg(long)]
     all: bool,
-    /// Show instants in UTC instead of how long ago they were
-    #[arg(long)]
+    /// How ids are written; without it short on a terminal, full everywhere else and always in JSON
+    #[arg(long, value_enum, value_name = "HOW", conflicts_with = "store")]
+    ids: Option<Ids>,
+    /// How instants are written; without it relative on a terminal, absolute everywhere else and always in JSON
+    #[arg(long, value_enum, value_name = "HOW")]
+    times: Option<Times>,
+    /// The same as --times absolute
+    #[arg(long, conflicts_with = "times")]
     utc: bool,
     /// How the result is printed
     #[arg(long, value_enum, default_value_t)]
@@ -64,6 +71,13 @@ fn words() -> Vec<&'static str> {
         RunStatus::ALL.iter().map(|status| status.name()).filter(|word| Status::from_name(word).is_none()),
     );
     words
+}
+
+impl Arguments {
+    /// Returns how ids and instants are written.
+    fn manner(&self) -> MannerArguments {
+        MannerArguments { ids: self.ids, times: self.times.or_else(|| self.utc.then_some(Times::Absolute)) }
+    }
 }
 
 /// Lists the runs.
@@ -87,7 +101,7 @@ pub(super) fn run(arguments: &Arguments) -> Result<Exit, Ending> {
                 template: arguments.workflow.as_deref(),
                 prefix: arguments.prefix.as_deref(),
                 most,
-                utc: arguments.utc,
+                manner: arguments.manner(),
                 format: arguments.format,
             });
         }
@@ -154,33 +168,36 @@ fn table(rows: &[RunRecord], opened: &Opened, arguments: &Arguments) -> String {
         };
     }
     let now = opened.now;
-    let canvas = terminal::canvas();
-    // Where it gets narrow, what matters least is left out; `--format json` has everything.
-    let has_all = canvas.width >= if arguments.utc { 100 } else { 70 };
-    let created = if arguments.utc { "CREATED" } else { "AGE" };
-    let mut headings = vec!["RUN", "STATUS", "WHY", "UPDATED"];
-    if has_all {
-        headings = vec!["RUN", "STATUS", "WHY", "UPDATED", created, "EVENTS", "WORKFLOW"];
-    }
-    let mut grid = Grid::new(&headings, canvas).whole(&[1, 3, 4, 5]).numbers(5);
+    let times = arguments.manner().times(Form::Table);
+    let created = match times {
+        Times::Relative => "AGE",
+        Times::Absolute => "CREATED",
+    };
+    let mut table = Table::new(vec![
+        Column::new("RUN", Kind::Name, 0),
+        Column::new("STATUS", Kind::Word, 1),
+        Column::new("WHY", Kind::Text, 2),
+        Column::new("UPDATED", Kind::Word, 3),
+        Column::new(created, Kind::Word, 5),
+        Column::new("EVENTS", Kind::Number, 6),
+        Column::new("WORKFLOW", Kind::Text, 4),
+    ]);
     for row in rows {
-        let (created, updated) = if arguments.utc {
-            (absolute(row.created_at), absolute(row.updated_at))
-        } else {
-            (long(between(row.created_at, now)), relative(row.updated_at, now))
+        let (created, updated) = match times {
+            Times::Relative => (long(between(row.created_at, now)), relative(row.updated_at, now)),
+            Times::Absolute => (absolute(row.created_at), absolute(row.updated_at)),
         };
-        let mut cells = vec![
-            harmless(row.id.as_str()).into_owned(),
-            row.status.to_string(),
-            harmless(&why(row, now).unwrap_or_default()).into_owned(),
-            updated,
-        ];
-        if has_all {
-            cells.extend([created, row.version.to_string(), harmless(&row.workflow).into_owned()]);
-        }
-        grid.row(cells);
+        table.row(vec![
+            row.id.as_str().into(),
+            row.status.name().into(),
+            why(row, now).unwrap_or_default().into(),
+            updated.into(),
+            created.into(),
+            row.version.to_string().into(),
+            row.workflow.as_str().into(),
+        ]);
     }
-    grid.drawn("")
+    table.drawn(terminal::table_canvas())
 }
 
 /// Says in a few words why a run is as it is, or what it waits for.

@@ -5,19 +5,22 @@ use std::fmt::Write as _;
 use serde::Serialize;
 use serde_json::json;
 use tidewheel_core::job::{JobId, Manifest, RunId};
-use tidewheel_core::time::Timestamp;
-use tidewheel_core::view::jobs::{RunCounts, RunLine, RunStatus, runs};
-use tidewheel_core::view::{absolute, between, long, moment, relative};
+use tidewheel_core::view::jobs::{RunCounts, RunLine, RunStatus};
+use tidewheel_core::view::{between, long, moment};
 use tidewheel_runner::job::Ticked;
-use tidewheel_store::jobs::JobStore as _;
+use tidewheel_store::jobs::{Glance, JobStore as _, Jobs};
 
 use super::VERSION;
 use crate::commands::policy::Format;
 use crate::error::{Code, CommandError, Ending};
 use crate::exit::Exit;
-use crate::jobs::{DirArguments, Opened, concluded, refused, run_of};
+use crate::jobs::{
+    DirArguments, Form, MannerArguments, Opened, by_run, concluded, refused, run_style, run_with_needs, style,
+};
 use crate::output::{self, harmless};
-use crate::view::block::{block, named, table};
+use crate::terminal;
+use crate::view::block::{block, named};
+use crate::view::table::{Cell, Column, Kind, Table};
 
 /// Which runs are listed, and how.
 pub(super) struct Listed<'a> {
@@ -26,28 +29,56 @@ pub(super) struct Listed<'a> {
     pub(super) template: Option<&'a str>,
     pub(super) prefix: Option<&'a str>,
     pub(super) most: usize,
-    pub(super) utc: bool,
+    pub(super) manner: MannerArguments,
     pub(super) format: Format,
+}
+
+impl Listed<'_> {
+    /// Tells whether a run may be one of those, as far as a glance tells.
+    fn may_show(&self, id: &str, jobs: &[&Glance<'_>]) -> bool {
+        // Most runs of a long history succeeded, and people look for the others.
+        let has_succeeded = || !jobs.iter().any(|job| job.is_noteworthy());
+        let may_be =
+            self.statuses.is_empty() || self.statuses.contains(&RunStatus::Succeeded) || !has_succeeded();
+        may_be && self.prefix.is_none_or(|prefix| id.starts_with(prefix))
+    }
+}
+
+/// A run that is shown.
+struct Shown {
+    id: RunId,
+    jobs: Jobs,
+    manifest: Option<Manifest>,
+}
+
+impl Shown {
+    fn line(&self) -> RunLine<'_> {
+        RunLine::of(&self.id, self.jobs.briefs.values().collect())
+    }
 }
 
 /// Lists the runs.
 pub(super) fn list(wanted: &Listed<'_>) -> Result<Exit, Ending> {
     let opened = Opened::open(wanted.dir)?;
-    let jobs = opened.jobs()?;
-    let mut shown: Vec<(RunLine<'_>, Option<Manifest>)> = Vec::new();
+    let survey = opened.survey()?;
+    let all = survey.glances();
+    let mut shown: Vec<Shown> = Vec::new();
     let mut has_more = false;
-    for run in runs(&jobs.briefs) {
-        let is_wanted = (wanted.statuses.is_empty() || wanted.statuses.contains(&run.status))
-            && wanted.prefix.is_none_or(|prefix| run.id.as_str().starts_with(prefix));
-        if !is_wanted {
+    for (id, glances) in by_run(&all) {
+        if !wanted.may_show(id, &glances) {
             continue;
         }
-        if shown.len() == wanted.most && wanted.template.is_none() {
+        if shown.len() == wanted.most && wanted.template.is_none() && wanted.statuses.is_empty() {
             has_more = true;
             break;
         }
-        let manifest = manifest(&opened, run.id);
-        let template = manifest.as_ref().map(|manifest| manifest.workflow_template_id.as_str());
+        let Ok(id) = RunId::new(id) else { continue };
+        let jobs = survey.read(glances.into_iter().copied().collect());
+        let run = Shown { manifest: manifest(&opened, &id), id, jobs };
+        if !wanted.statuses.is_empty() && !wanted.statuses.contains(&run.line().status) {
+            continue;
+        }
+        let template = run.manifest.as_ref().map(|manifest| manifest.workflow_template_id.as_str());
         if wanted.template.is_some() && wanted.template != template {
             continue;
         }
@@ -55,28 +86,36 @@ pub(super) fn list(wanted: &Listed<'_>) -> Result<Exit, Ending> {
             has_more = true;
             break;
         }
-        shown.push((run, manifest));
+        shown.push(run);
     }
     match wanted.format {
         Format::Json => {
+            let lines: Vec<RunLine<'_>> = shown.iter().map(Shown::line).collect();
+            let manifests = shown.iter().map(|run| run.manifest.as_ref());
             let runs: Vec<RunForm<'_>> =
-                shown.iter().map(|(run, manifest)| RunForm::of(run, manifest.as_ref())).collect();
+                lines.iter().zip(manifests).map(|(line, manifest)| RunForm::of(line, manifest)).collect();
             output::json(&json!({ "version": VERSION, "runs": runs, "more": has_more }))?;
         }
         Format::Text if shown.is_empty() => output::text("There are no such runs.\n")?,
         Format::Text => {
-            let at = |at: Timestamp| if wanted.utc { absolute(at) } else { relative(at, opened.now) };
-            let row = |(run, manifest): &(RunLine<'_>, Option<Manifest>)| {
-                vec![
-                    run.id.to_string(),
-                    run.status.to_string(),
-                    run.counts.said(),
-                    at(run.created_at),
-                    manifest.as_ref().map(template).unwrap_or_default(),
-                ]
-            };
-            let rows: Vec<Vec<String>> = shown.iter().map(row).collect();
-            output::text(&table(&["RUN", "STATUS", "JOBS", "CREATED", "WORKFLOW"], &rows))?;
+            let manner = wanted.manner.of(Form::Table, &survey, &all, opened.now);
+            let mut table = Table::new(vec![
+                Column::new("RUN", Kind::Name, 0),
+                Column::new("STATUS", Kind::Word, 1),
+                Column::new("JOBS", Kind::Text, 2),
+                Column::new("CREATED", Kind::Word, 3),
+                Column::new("WORKFLOW", Kind::Text, 4),
+            ]);
+            for (run, line) in shown.iter().map(|run| (run, run.line())) {
+                table.row(vec![
+                    (&*manner.run(&run.id)).into(),
+                    Cell::styled(line.status.name(), run_style(line.status)),
+                    line.counts.said().into(),
+                    manner.instant(line.created_at).into(),
+                    run.manifest.as_ref().map(template).unwrap_or_default().into(),
+                ]);
+            }
+            output::text(&table.drawn(terminal::table_canvas()))?;
             if has_more {
                 output::hint("There are more: --all lists all of them, and --limit as many as you like.");
             }
@@ -86,10 +125,16 @@ pub(super) fn list(wanted: &Listed<'_>) -> Result<Exit, Ending> {
 }
 
 /// Shows one run.
-pub(super) fn show(dir: &DirArguments, text: &str, format: Format) -> Result<Exit, Ending> {
+pub(super) fn show(
+    dir: &DirArguments,
+    text: &str,
+    manner: MannerArguments,
+    format: Format,
+) -> Result<Exit, Ending> {
     let opened = Opened::open(dir)?;
-    let jobs = opened.jobs()?;
-    let id = run_of(&jobs.briefs, text)?;
+    let survey = opened.survey()?;
+    let all = survey.glances();
+    let (id, jobs) = run_with_needs(&survey, &all, text)?;
     let of_run = jobs.briefs.values().filter(|job| job.run.as_ref() == Some(&id)).collect();
     let run = RunLine::of(&id, of_run);
     let manifest = manifest(&opened, &id);
@@ -130,20 +175,27 @@ pub(super) fn show(dir: &DirArguments, text: &str, format: Format) -> Result<Exi
             rows.push(("Created", moment(run.created_at, opened.now)));
             let (end, word) = run.finished_at.map_or((opened.now, "Age"), |end| (end, "Took"));
             rows.push((word, long(between(run.created_at, end))));
-            let row = |job: &&tidewheel_core::job::Brief| {
-                let time =
-                    job.started_at.map(|start| long(between(start, job.finished_at.unwrap_or(opened.now))));
-                vec![
-                    job.node.as_ref().map(ToString::to_string).unwrap_or_default(),
-                    job.status.to_string(),
-                    job.attempt.to_string(),
-                    time.unwrap_or_default(),
-                    job.wait().unwrap_or_default().to_owned(),
-                ]
-            };
-            let jobs: Vec<Vec<String>> = run.jobs.iter().map(row).collect();
-            let jobs = table(&["NODE", "STATUS", "ATTEMPTS", "TIME", "WAIT"], &jobs);
-            output::text(&format!("{}\n{jobs}", block(&rows, "")))?;
+            let manner = manner.of(Form::Table, &survey, &all, opened.now);
+            let mut table = Table::new(vec![
+                Column::new("NODE", Kind::Name, 0),
+                Column::new("STATUS", Kind::Word, 1),
+                Column::new("ATTEMPTS", Kind::Word, 4),
+                Column::new("TIME", Kind::Word, 3),
+                Column::new("WAIT", Kind::Text, 2),
+            ]);
+            for job in &run.jobs {
+                let end = job.finished_at.unwrap_or(opened.now);
+                let time = job.started_at.map(|start| long(between(start, end)));
+                table.row(vec![
+                    job.node.as_ref().map(ToString::to_string).unwrap_or_default().into(),
+                    Cell::styled(job.status.name(), style(job.status)),
+                    job.attempt.to_string().into(),
+                    time.unwrap_or_default().into(),
+                    (&*manner.text(job.wait().unwrap_or_default())).into(),
+                ]);
+            }
+            let table = table.drawn(terminal::table_canvas());
+            output::text(&format!("{}\n{table}", block(&rows, "")))?;
         }
     }
     Ok(Exit::Succeeded)
@@ -152,8 +204,7 @@ pub(super) fn show(dir: &DirArguments, text: &str, format: Format) -> Result<Exi
 /// Cancels everything of a run that is not over.
 pub(super) fn cancel(dir: &DirArguments, text: &str, format: Format) -> Result<Exit, Ending> {
     let opened = Opened::open(dir)?;
-    let jobs = opened.jobs()?;
-    let run = run_of(&jobs.briefs, text)?;
+    let (run, jobs) = opened.run(text)?;
     let is_active = jobs.briefs.values().any(|job| job.run.as_ref() == Some(&run) && job.is_open());
     if !is_active {
         return Err(CommandError::new(Code::JobRefused, format!("run {run} is not active")).into());
@@ -184,8 +235,7 @@ pub(super) fn cancel(dir: &DirArguments, text: &str, format: Format) -> Result<E
 /// Runs everything of a run again that did not succeed, and what comes after it.
 pub(super) fn retry(dir: &DirArguments, text: &str, format: Format) -> Result<Exit, Ending> {
     let opened = Opened::open(dir)?;
-    let jobs = opened.jobs()?;
-    let run = run_of(&jobs.briefs, text)?;
+    let (run, _) = opened.run(text)?;
     let (reset, ticked) = opened.scheduler()?.retry_run(&run).map_err(|error| refused(&error))?;
     if reset.is_empty() {
         let message = format!("run {run} has no job that failed, was cancelled or is blocked");

@@ -20,6 +20,7 @@ use super::side::{EitherArguments, Side};
 use crate::commands::policy::Format;
 use crate::error::Ending;
 use crate::exit::Exit;
+use crate::jobs::{Ids, MannerArguments};
 use crate::output::{self, harmless};
 use crate::store::{Opened, Purpose};
 use crate::terminal;
@@ -46,6 +47,9 @@ pub(crate) struct Arguments {
     /// Show all pieces of work, however many they are
     #[arg(long)]
     all: bool,
+    /// How the ids of jobs are written; without it short in tables on a terminal, full everywhere else and always in JSON
+    #[arg(long, value_enum, value_name = "HOW", conflicts_with = "store")]
+    ids: Option<Ids>,
     /// How the result is printed
     #[arg(long, value_enum, default_value_t)]
     format: Format,
@@ -58,7 +62,14 @@ const MOST_SHOWN: usize = 40;
 pub(super) fn run(arguments: &Arguments) -> Result<Exit, Ending> {
     let store = match arguments.place.side() {
         Side::Program(store) => store,
-        Side::Repository(dir) => return of_jobs::show(&dir, &arguments.run, arguments.format),
+        Side::Repository(dir) => {
+            return of_jobs::show(
+                &dir,
+                &arguments.run,
+                MannerArguments::with_ids(arguments.ids),
+                arguments.format,
+            );
+        }
     };
     let opened = Opened::open(&store, Purpose::Look)?;
     let record = opened.run(&arguments.run)?;

@@ -15,7 +15,7 @@ use super::side::{EitherArguments, Side};
 use super::{VERSION, of_jobs, show};
 use crate::error::Ending;
 use crate::exit::Exit;
-use crate::jobs::{self, DirArguments, run_of};
+use crate::jobs::{self, DirArguments};
 use crate::output::{self, harmless};
 use crate::store::{self, Purpose, StoreArguments};
 use crate::terminal;
@@ -79,8 +79,7 @@ impl Arguments {
 
 fn of_repository(dir: &DirArguments, arguments: &Arguments) -> Result<Exit, Ending> {
     let opened = jobs::Opened::open(dir)?;
-    let all = opened.jobs()?;
-    let id = run_of(&all.briefs, &arguments.run)?;
+    let (id, all) = opened.run(&arguments.run)?;
     let mut events: BTreeMap<JobId, Vec<JobEvent>> = BTreeMap::new();
     for job in all.briefs.values().filter(|job| job.run.as_ref() == Some(&id)) {
         match opened.store().events(&job.id) {
@@ -183,8 +182,11 @@ impl Whole<'_> {
             let _ = writeln!(text, "\n{}", wrapped_legend(&legend, canvas));
         }
         if let Some(path) = &self.path {
-            let _ =
-                writeln!(text, "\n{HEADING}Critical path{HEADING:#}\n{}", wrapped(path, canvas.width, "  "));
+            let _ = writeln!(
+                text,
+                "\n{HEADING}Critical path{HEADING:#}\n{}",
+                wrapped(&harmless(path), canvas.width, "  ")
+            );
         }
         text.push_str(&bars::time_spent(self.spent, canvas));
         text
@@ -220,7 +222,7 @@ fn path(timeline: &Timeline<'_>) -> Option<String> {
 
 fn name(row: &TimelineRow<'_>) -> String {
     let node = row.job.node.as_ref().map_or_else(|| row.job.id.as_str(), |node| node.as_str());
-    harmless(node).into_owned()
+    node.to_owned()
 }
 
 fn bar<'a>(row: &'a TimelineRow<'_>) -> Bar<'a> {
@@ -397,6 +399,44 @@ impl<'a> ProgramForm<'a> {
             to: period.to.to_string(),
             work: work.collect(),
             time: spent,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::foreign::{self, Foreign, Shown};
+    use serde_json::json;
+    use tidewheel_core::job::{Brief, RunId};
+    use tidewheel_core::time::Timestamp;
+
+    #[test]
+    fn foreign_text_breaks_no_timeline() {
+        let mut foreign = Foreign::new("timelines");
+        let run = RunId::of_bits(7);
+        let at = |text| Timestamp::parse(text).expect("it is an instant");
+        for _ in 0..foreign::count() / 4 {
+            let (texts, canvas): ([String; 4], Canvas) =
+                (std::array::from_fn(|_| foreign.text()), foreign.canvas());
+            let [id, workflow, name, node] = &texts;
+            let form = json!({ "id": "a", "status": "failed", "created_at": "2026-02-01T12:00:00Z",
+                "started_at": "2026-02-01T12:00:01Z", "finished_at": "2026-02-01T12:00:09Z", "name": name,
+                "run": run, "node": "a", "is_runnable": true, "schedule": {} });
+            let job: Brief = serde_json::from_value(form).expect("it is a job");
+            let jobs = [(job.id.clone(), job)].into();
+            let timeline = Timeline::of(&run, &jobs, &[].into(), at("2026-02-01T12:00:10Z"));
+            let mut bars: Vec<Bar<'_>> = timeline.rows.iter().map(bar).collect();
+            bars[0].name.clone_from(node);
+            let whole = Whole {
+                head: (id, vec![("workflow", workflow.clone())]),
+                bars: &bars,
+                period: Period { from: timeline.from, to: timeline.to },
+                path: path(&timeline).map(|path| path.replacen('a', node, 1)),
+                spent: &timeline.spent,
+            };
+            let text = whole.drawn(canvas);
+            Shown { text: &text, width: Some(canvas.width), ..Shown::default() }.check(&texts);
         }
     }
 }

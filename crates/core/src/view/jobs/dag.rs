@@ -9,7 +9,11 @@ use crate::job::{Artifact, Brief};
 /// What stands behind a job whose needs were drawn before.
 const ABOVE: &str = " (see above)";
 
-/// So many lines may say what other lines have said, so that small pictures are whole and large ones stay linear.
+/// Pictures with so many edges are small: there, each job has all of its needs below it, even if other lines have said
+/// them. In larger ones each edge is drawn once.
+const SMALL: usize = 200;
+
+/// So many lines of a small picture may say what other lines have said.
 const MOST_REPEATED: usize = 1_000;
 
 impl Schedule<'_> {
@@ -22,6 +26,7 @@ impl Schedule<'_> {
             drawn: vec![0; self.graph.jobs.len()],
             on_way: vec![false; self.graph.jobs.len()],
             repeated: 0,
+            most_repeated: if self.has_few_edges() { MOST_REPEATED } else { 0 },
         };
         // Of a job that was asked for, its own needs are drawn, as deep as was asked for and no deeper.
         let roots = if self.is_focused { self.shown.get(..1).unwrap_or_default() } else { &self.shown };
@@ -32,6 +37,11 @@ impl Schedule<'_> {
             drawing.tree(*root);
         }
         drawing.lines
+    }
+
+    fn has_few_edges(&self) -> bool {
+        let mut edges = (0..self.graph.jobs.len()).map(|place| self.graph.edges(place).len());
+        edges.try_fold(0_usize, |sum, count| Some(sum + count).filter(|sum| *sum <= SMALL)).is_some()
     }
 }
 
@@ -44,6 +54,7 @@ struct Drawing<'s, 'a> {
     /// The jobs between the root and here: a circle is not followed.
     on_way: Vec<bool>,
     repeated: usize,
+    most_repeated: usize,
 }
 
 /// A job whose needs are being drawn.
@@ -89,7 +100,7 @@ impl Drawing<'_, '_> {
             return;
         }
         let is_repeated = self.drawn[job] >= left;
-        if is_repeated && self.repeated >= MOST_REPEATED {
+        if is_repeated && self.repeated >= self.most_repeated {
             if let Some(line) = self.lines.last_mut() {
                 line.push_str(ABOVE);
             }

@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value};
 
-use crate::job::{After, Metadata, Precondition, Record};
+use crate::job::{After, Brief, JobId, JobStatus, Metadata, Precondition, Record, Schedule, field_name};
 use crate::policy::word_enum;
 use crate::time::Timestamp;
 
@@ -156,6 +156,19 @@ pub const LIST_FIELDS: &[Field] = &[
     Field::Command,
 ];
 
+/// What a table that has to fit a terminal shows where nobody says what: what people look for, and what is known
+/// without reading the records.
+pub const TABLE_FIELDS: &[Field] = &[
+    Field::Job,
+    Field::Status,
+    Field::Created,
+    Field::Wait,
+    Field::After,
+    Field::Locks,
+    Field::ApprovalState,
+    Field::Name,
+];
+
 /// What is shown of one job where nobody says what: all there is.
 pub const SHOW_FIELDS: &[Field] = Field::ALL;
 
@@ -163,12 +176,7 @@ impl Field {
     /// Reads a field as people write it in the configuration: `Waited on`, `waited_on`, `waited-on`.
     #[must_use]
     pub fn parse(text: &str) -> Option<Self> {
-        let words: Vec<String> = text
-            .split(|c: char| c.is_whitespace() || c == '_' || c == '-')
-            .filter(|word| !word.is_empty())
-            .map(str::to_lowercase)
-            .collect();
-        Self::from_name(&words.join("_"))
+        Self::from_name(&field_name(text))
     }
 
     /// Returns what people read in front of the value.
@@ -182,29 +190,81 @@ impl Field {
         letters.next().map(|first| first.to_uppercase().chain(letters).collect()).unwrap_or_default()
     }
 
-    /// Returns the value; `None` where there is none.
+    /// Tells whether it is known of a job whose record was not read.
     #[must_use]
-    pub fn of(self, record: &Record) -> Option<String> {
-        let schedule = &record.schedule;
+    pub const fn is_brief(self) -> bool {
+        matches!(
+            self,
+            Self::Job
+                | Self::Status
+                | Self::Name
+                | Self::Slug
+                | Self::Created
+                | Self::Started
+                | Self::Finished
+                | Self::Failed
+                | Self::ExitCode
+                | Self::After
+                | Self::Dependencies
+                | Self::Locks
+                | Self::Wait
+                | Self::WaitedOn
+                | Self::NotBefore
+                | Self::ApprovalRequired
+                | Self::ApprovalState
+                | Self::ApprovalRequestedAt
+                | Self::ApprovalRequestedBy
+                | Self::ApprovalDecidedAt
+                | Self::ApprovalDecidedBy
+                | Self::ApprovalReason
+                | Self::PinnedHead
+                | Self::Preconditions
+                | Self::Artifacts
+        )
+    }
+
+    /// Returns the instant that it is; `None` where it is none.
+    #[must_use]
+    pub fn instant(self, job: Known<'_>) -> Option<Timestamp> {
+        let is_instant = matches!(
+            self,
+            Self::Created
+                | Self::Started
+                | Self::Finished
+                | Self::Failed
+                | Self::NotBefore
+                | Self::ApprovalRequestedAt
+                | Self::ApprovalDecidedAt
+        );
+        let text = is_instant.then(|| self.of(job)).flatten()?;
+        Timestamp::parse(&text).ok()
+    }
+
+    /// Returns the value; `None` where there is none, or where it is not known.
+    #[must_use]
+    pub fn of<'a>(self, job: impl Into<Known<'a>>) -> Option<String> {
+        let job = job.into();
+        let record = job.record();
+        let schedule = job.schedule();
         let approval = schedule.approval.as_ref();
-        let metadata = |name| record.metadata.get(name).map(plain);
+        let metadata = |name| record.and_then(|record| record.metadata.get(name)).map(plain);
         let at = |at: Option<Timestamp>| at.map(|at| at.to_string());
         match self {
-            Self::Job => Some(record.id.to_string()),
-            Self::Status => Some(record.status.to_string()),
-            Self::Name => Some(record.name()),
-            Self::Slug => record.slug(),
-            Self::Created => Some(record.created_at.to_string()),
-            Self::Started => at(record.started_at),
-            Self::Finished => at(record.finished_at),
-            Self::Failed => (record.status == crate::job::JobStatus::Failed)
-                .then(|| at(record.finished_at).unwrap_or_else(|| "unknown".to_owned())),
-            Self::Pid => record.pid.map(|pid| pid.to_string()),
-            Self::ExitCode => record.exit_code.map(|code| code.to_string()),
-            Self::Stdout => Some(record.stdout_path.clone()),
-            Self::Stderr => Some(record.stderr_path.clone()),
-            Self::Session => record.session_path.clone(),
-            Self::Outcome => record.outcome_path.clone(),
+            Self::Job => Some(job.id().to_string()),
+            Self::Status => Some(job.status().to_string()),
+            Self::Name => Some(job.name()),
+            Self::Slug => job.slug(),
+            Self::Created => Some(job.created_at().to_string()),
+            Self::Started => at(job.started_at()),
+            Self::Finished => at(job.finished_at()),
+            Self::Failed => (job.status() == JobStatus::Failed)
+                .then(|| at(job.finished_at()).unwrap_or_else(|| "unknown".to_owned())),
+            Self::Pid => record?.pid.map(|pid| pid.to_string()),
+            Self::ExitCode => job.exit_code().map(|code| code.to_string()),
+            Self::Stdout => Some(record?.stdout_path.clone()),
+            Self::Stderr => Some(record?.stderr_path.clone()),
+            Self::Session => record?.session_path.clone(),
+            Self::Outcome => record?.outcome_path.clone(),
             Self::Scope => metadata(Metadata::COMMAND_ALIAS).or_else(|| metadata("scope")),
             Self::Plan => metadata("plan"),
             Self::Target => metadata("target"),
@@ -222,7 +282,7 @@ impl Field {
             Self::WorkflowExecutorOperation => metadata(Metadata::EXECUTOR_OPERATION),
             Self::WorkflowControlPolicy => metadata(Metadata::CONTROL_POLICY),
             Self::WorkflowPolicySnapshot => metadata(Metadata::POLICY_SNAPSHOT_HASH),
-            Self::WorkflowGates => record.metadata.get(Metadata::GATES).map(|gates| joined(gates, " | ")),
+            Self::WorkflowGates => record?.metadata.get(Metadata::GATES).map(|gates| joined(gates, " | ")),
             Self::After => Some(listed(schedule.after.iter().map(after))),
             Self::Dependencies => {
                 Some(listed(schedule.dependencies.iter().map(|needed| needed.artifact.to_string())))
@@ -248,7 +308,7 @@ impl Field {
             Self::WorktreeOwned => metadata(Metadata::WORKTREE_OWNED),
             Self::AgentBackend => metadata("agent_backend"),
             Self::AgentLabel => metadata("agent_label"),
-            Self::AgentCommand => record.metadata.get("agent_command").map(|words| joined(words, " ")),
+            Self::AgentCommand => record?.metadata.get("agent_command").map(|words| joined(words, " ")),
             Self::AgentExit => metadata(Metadata::AGENT_EXIT_CODE),
             Self::CancelCleanup => metadata(Metadata::CANCEL_CLEANUP_STATUS),
             Self::CancelCleanupError => metadata(Metadata::CANCEL_CLEANUP_ERROR),
@@ -256,11 +316,106 @@ impl Field {
             Self::RetryCleanupError => metadata(Metadata::RETRY_CLEANUP_ERROR),
             Self::ProcessLivenessState => metadata(Metadata::LIVENESS),
             Self::DeadLetter => metadata(Metadata::DEAD_LETTER),
-            Self::ConfigSnapshot => record.config_snapshot.as_ref().map(ToString::to_string),
-            Self::Command => Some(match record.command.as_slice() {
+            Self::ConfigSnapshot => record?.config_snapshot.as_ref().map(ToString::to_string),
+            Self::Command => Some(match record?.command.as_slice() {
                 [] => "<command unavailable>".to_owned(),
                 words => words.join(" "),
             }),
+        }
+    }
+}
+
+/// What is known of a job: all of it, or what lists need.
+#[derive(Clone, Copy, Debug)]
+pub enum Known<'a> {
+    /// All of it.
+    Record(&'a Record),
+    /// What is known without its record.
+    Brief(&'a Brief),
+}
+
+impl<'a> From<&'a Record> for Known<'a> {
+    fn from(record: &'a Record) -> Self {
+        Self::Record(record)
+    }
+}
+
+impl<'a> From<&'a Brief> for Known<'a> {
+    fn from(brief: &'a Brief) -> Self {
+        Self::Brief(brief)
+    }
+}
+
+impl<'a> Known<'a> {
+    const fn record(self) -> Option<&'a Record> {
+        match self {
+            Self::Record(record) => Some(record),
+            Self::Brief(_) => None,
+        }
+    }
+
+    const fn schedule(self) -> &'a Schedule {
+        match self {
+            Self::Record(record) => &record.schedule,
+            Self::Brief(brief) => &brief.schedule,
+        }
+    }
+
+    const fn id(self) -> &'a JobId {
+        match self {
+            Self::Record(record) => &record.id,
+            Self::Brief(brief) => &brief.id,
+        }
+    }
+
+    /// Returns where it stands.
+    #[must_use]
+    pub const fn status(self) -> JobStatus {
+        match self {
+            Self::Record(record) => record.status,
+            Self::Brief(brief) => brief.status,
+        }
+    }
+
+    fn name(self) -> String {
+        match self {
+            Self::Record(record) => record.name(),
+            Self::Brief(brief) => brief.name.clone(),
+        }
+    }
+
+    fn slug(self) -> Option<String> {
+        match self {
+            Self::Record(record) => record.slug(),
+            Self::Brief(brief) => brief.slug.clone(),
+        }
+    }
+
+    const fn created_at(self) -> Timestamp {
+        match self {
+            Self::Record(record) => record.created_at,
+            Self::Brief(brief) => brief.created_at,
+        }
+    }
+
+    const fn started_at(self) -> Option<Timestamp> {
+        match self {
+            Self::Record(record) => record.started_at,
+            Self::Brief(brief) => brief.started_at,
+        }
+    }
+
+    const fn finished_at(self) -> Option<Timestamp> {
+        match self {
+            Self::Record(record) => record.finished_at,
+            Self::Brief(brief) => brief.finished_at,
+        }
+    }
+
+    const fn exit_code(self) -> Option<i32> {
+        match self {
+            Self::Record(record) => record.exit_code,
+            Self::Brief(brief) => brief.exit_code,
         }
     }
 }
@@ -318,5 +473,50 @@ fn joined(value: &Value, between: &str) -> String {
         Value::Array(items) if items.is_empty() => "none".to_owned(),
         Value::Array(items) => items.iter().map(word).collect::<Vec<_>>().join(between),
         Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) | Value::Object(_) => word(value),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    /// What is said of a job must not depend on whether its record was read.
+    #[test]
+    fn lists_say_the_same_without_the_records() {
+        let text = json!({ "id": "a", "version": 1, "status": "failed", "command": ["make", "all", "of", "it"],
+            "created_at": "2026-02-01T12:00:00Z", "started_at": "2026-02-01T12:00:01Z",
+            "finished_at": "2026-02-01T12:00:02Z", "exit_code": 3, "metadata": { "plan": "alpha" },
+            "schedule": { "after": [{ "job_id": "b" }], "locks": [{ "key": "k", "mode": "shared" }],
+                "dependencies": [{ "artifact": { "target_branch": { "name": "main" } } }],
+                "artifacts": [{ "custom": { "type_id": "t", "key": "k" } }],
+                "pinned_head": { "branch": "main", "oid": "feed" }, "not_before": "2026-02-01T12:00:00Z",
+                "preconditions": [{ "kind": "clean_worktree" }],
+                "wait_reason": { "kind": "locks", "detail": "waiting on locks" }, "waited_on": ["locks"],
+                "approval": { "required": true, "state": "rejected", "requested_at": "2026-02-01T12:00:00Z",
+                    "requested_by": "x", "decided_at": "2026-02-01T12:00:01Z", "decided_by": "y", "reason": "z" } } });
+        let record = Record::parse(&text.to_string()).unwrap();
+        let brief = Brief::from(&record);
+        for field in Field::ALL.iter().copied().filter(|field| field.is_brief()) {
+            let said = field.of(&record);
+            assert!(said.as_deref().is_some_and(|said| said != "none"), "{field:?}");
+            assert_eq!(said, field.of(&brief), "{field:?}");
+        }
+        assert!(TABLE_FIELDS.iter().all(|field| field.is_brief()));
+    }
+
+    #[test]
+    fn instants_are_known_as_such() {
+        let text =
+            json!({ "id": "a", "version": 1, "status": "failed", "created_at": "2026-02-01T12:00:00Z" });
+        let record = Record::parse(&text.to_string()).unwrap();
+        let known = Known::from(&record);
+        assert_eq!(Field::Created.instant(known), Some(record.created_at));
+        // It failed nobody knows when.
+        assert_eq!(
+            (Field::Failed.instant(known), Field::Failed.of(known)),
+            (None, Some("unknown".to_owned()))
+        );
+        assert_eq!(Field::Job.instant(known), None);
     }
 }

@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::job::{Brief, JobId, RunId};
+use crate::time::Timestamp;
 
 /// Why a text means nothing, or too much.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -45,13 +46,7 @@ fn listed(candidates: &[String]) -> String {
 /// # Errors
 /// No job is meant, or several.
 pub fn find<'a>(briefs: &'a BTreeMap<JobId, Brief>, text: &str) -> Result<&'a Brief, FindError> {
-    if let Some(job) = briefs.get(text) {
-        return Ok(job);
-    }
     let unknown = || FindError::NoJob { text: text.to_owned() };
-    if text.is_empty() {
-        return Err(unknown());
-    }
     if let Some((run, node)) = text.split_once('/') {
         let run = find_run(briefs, run).map_err(|error| match error {
             FindError::NoJob { .. } | FindError::NoRun { .. } => unknown(),
@@ -59,7 +54,10 @@ pub fn find<'a>(briefs: &'a BTreeMap<JobId, Brief>, text: &str) -> Result<&'a Br
         })?;
         let of_run: Vec<&Brief> = briefs.values().filter(|job| job.run.as_ref() == Some(run)).collect();
         let is_node = |job: &&&Brief| job.node.as_ref().is_some_and(|id| id.as_str() == node);
-        if let Some(job) = of_run.iter().find(is_node) {
+        // An id has a dash where its node has a character that is not for names of files.
+        let in_id = format!("wf-{run}-{node}");
+        let is_job = |job: &&&Brief| job.id.as_str() == in_id;
+        if let Some(job) = of_run.iter().find(is_node).or_else(|| of_run.iter().find(is_job)) {
             return Ok(job);
         }
         let begins = of_run.into_iter().filter(|job| {
@@ -67,11 +65,30 @@ pub fn find<'a>(briefs: &'a BTreeMap<JobId, Brief>, text: &str) -> Result<&'a Br
         });
         return only(begins.collect(), text, |job| job.id.to_string())?.ok_or_else(unknown);
     }
-    let fits = |job: &&Brief| job.id.as_str().starts_with(text) || job.id.as_str().ends_with(text);
-    let mut fitting: Vec<&Brief> = briefs.values().filter(fits).collect();
+    let id = find_id(briefs.values().map(|job| (job.id.as_str(), job.created_at)), text)?;
+    briefs.get(id).ok_or_else(unknown)
+}
+
+/// Returns the id that a text means among those of some jobs: itself, or the only one that begins or ends so.
+///
+/// # Errors
+/// No job is meant, or several.
+pub fn find_id<'a>(
+    ids: impl IntoIterator<Item = (&'a str, Timestamp)>,
+    text: &str,
+) -> Result<&'a str, FindError> {
+    let unknown = || FindError::NoJob { text: text.to_owned() };
+    if text.is_empty() {
+        return Err(unknown());
+    }
+    let fits = |(id, _): &(&str, Timestamp)| id.starts_with(text) || id.ends_with(text);
+    let mut fitting: Vec<(&str, Timestamp)> = ids.into_iter().filter(fits).collect();
+    if let Some((id, _)) = fitting.iter().find(|(id, _)| *id == text) {
+        return Ok(id);
+    }
     // People know in which order they made them, and not which random digits come first.
-    fitting.sort_by_key(|job| job.created_at);
-    only(fitting, text, |job| job.id.to_string())?.ok_or_else(unknown)
+    fitting.sort_unstable_by_key(|(id, created_at)| (*created_at, *id));
+    only(fitting, text, |(id, _)| (*id).to_owned())?.map(|(id, _)| id).ok_or_else(unknown)
 }
 
 /// Returns the run that a text means: its id, with or without `run_` or `run:`, or the only one that begins or ends so.
@@ -79,22 +96,30 @@ pub fn find<'a>(briefs: &'a BTreeMap<JobId, Brief>, text: &str) -> Result<&'a Br
 /// # Errors
 /// No run is meant, or several.
 pub fn find_run<'a>(briefs: &'a BTreeMap<JobId, Brief>, text: &str) -> Result<&'a RunId, FindError> {
-    let runs: BTreeSet<&RunId> = briefs.values().filter_map(|job| job.run.as_ref()).collect();
+    let runs = || briefs.values().filter_map(|job| job.run.as_ref());
+    let id = find_run_id(runs().map(RunId::as_str), text)?;
+    runs().find(|run| run.as_str() == id).ok_or_else(|| FindError::NoRun { text: text.to_owned() })
+}
+
+/// Returns the id that a text means among those of some runs, as [`find_run`] does; each may come several times.
+///
+/// # Errors
+/// No run is meant, or several.
+pub fn find_run_id<'a>(runs: impl IntoIterator<Item = &'a str>, text: &str) -> Result<&'a str, FindError> {
     let unknown = || FindError::NoRun { text: text.to_owned() };
     let word = text.strip_prefix("run:").unwrap_or(text);
     if word.is_empty() {
         return Err(unknown());
     }
-    if let Some(run) = runs.iter().find(|run| run.as_str() == word) {
-        return Ok(run);
-    }
-    let fits = |run: &&&RunId| {
-        let id = run.as_str();
+    let fits = |id: &&str| {
         let bare = id.strip_prefix("run_").unwrap_or(id);
         id.starts_with(word) || bare.starts_with(word) || id.ends_with(word)
     };
-    let fitting: Vec<&RunId> = runs.iter().filter(fits).copied().collect();
-    only(fitting, text, ToString::to_string)?.ok_or_else(unknown)
+    let fitting: BTreeSet<&str> = runs.into_iter().filter(fits).collect();
+    if let Some(id) = fitting.get(word) {
+        return Ok(id);
+    }
+    only(fitting.into_iter().collect(), text, ToString::to_string)?.ok_or_else(unknown)
 }
 
 fn only<T>(fitting: Vec<T>, text: &str, name: impl Fn(&T) -> String) -> Result<Option<T>, FindError> {

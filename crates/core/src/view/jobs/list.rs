@@ -15,6 +15,26 @@ pub struct ListAsk {
     pub dismiss_failures: bool,
 }
 
+impl ListAsk {
+    /// Tells whether jobs that stand there are not shown.
+    #[must_use]
+    pub const fn hides(self, status: JobStatus) -> bool {
+        let hides = match status {
+            JobStatus::Succeeded | JobStatus::Skipped => !self.show_succeeded,
+            JobStatus::Failed => self.dismiss_failures,
+            JobStatus::Queued
+            | JobStatus::WaitingOnDeps
+            | JobStatus::WaitingOnApproval
+            | JobStatus::WaitingOnLocks
+            | JobStatus::Running
+            | JobStatus::Cancelled
+            | JobStatus::BlockedByDependency
+            | JobStatus::BlockedByApproval => false,
+        };
+        hides && !self.all
+    }
+}
+
 /// The list of jobs.
 #[derive(Debug)]
 pub struct List<'a> {
@@ -27,32 +47,32 @@ pub struct List<'a> {
 }
 
 impl<'a> List<'a> {
-    /// Chooses the jobs to show.
+    /// Shows jobs, and says how many others there are: where those stand that were left out already.
     #[must_use]
-    pub fn of(briefs: &'a BTreeMap<JobId, Brief>, ask: ListAsk) -> Self {
+    pub fn of(
+        briefs: &'a BTreeMap<JobId, Brief>,
+        left_out: impl IntoIterator<Item = JobStatus>,
+        ask: ListAsk,
+    ) -> Self {
+        let mut jobs: Vec<&Brief> = briefs.values().collect();
+        jobs.retain(|job| !ask.hides(job.status));
+        let hidden = briefs.values().map(|job| job.status).filter(|status| ask.hides(*status));
         let (mut failed, mut succeeded, mut skipped) = (0_usize, 0_usize, 0_usize);
-        let mut jobs: Vec<&Brief> = Vec::new();
-        for job in briefs.values() {
-            let hidden = match job.status {
-                JobStatus::Succeeded if !ask.show_succeeded => Some(&mut succeeded),
-                JobStatus::Skipped if !ask.show_succeeded => Some(&mut skipped),
-                JobStatus::Failed if ask.dismiss_failures => Some(&mut failed),
+        for status in left_out.into_iter().chain(hidden) {
+            let count = match status {
+                JobStatus::Failed => &mut failed,
+                JobStatus::Skipped => &mut skipped,
                 JobStatus::Queued
                 | JobStatus::WaitingOnDeps
                 | JobStatus::WaitingOnApproval
                 | JobStatus::WaitingOnLocks
                 | JobStatus::Running
                 | JobStatus::Succeeded
-                | JobStatus::Failed
                 | JobStatus::Cancelled
                 | JobStatus::BlockedByDependency
-                | JobStatus::BlockedByApproval
-                | JobStatus::Skipped => None,
+                | JobStatus::BlockedByApproval => &mut succeeded,
             };
-            match hidden.filter(|_| !ask.all) {
-                Some(count) => *count += 1,
-                None => jobs.push(job),
-            }
+            *count += 1;
         }
         // The jobs come in the order of their ids, and newest first turns both around.
         jobs.sort_by_key(|job| job.created_at);

@@ -1,8 +1,6 @@
 //! Runs as their jobs show them: how a run is, how many of its jobs are how, and since when.
 
-use std::collections::BTreeMap;
-
-use crate::job::{Brief, JobId, JobStatus, RunId, RunResult, RunState};
+use crate::job::{Brief, JobStatus, RunId, RunResult, RunState};
 use crate::policy::word_enum;
 use crate::time::Timestamp;
 
@@ -58,21 +56,6 @@ pub struct RunLine<'a> {
     pub finished_at: Option<Timestamp>,
     /// Its jobs, in the order in which they were enqueued.
     pub jobs: Vec<&'a Brief>,
-}
-
-/// Returns all runs, newest first.
-#[must_use]
-pub fn runs(briefs: &BTreeMap<JobId, Brief>) -> Vec<RunLine<'_>> {
-    let mut of_run: BTreeMap<&RunId, Vec<&Brief>> = BTreeMap::new();
-    for job in briefs.values() {
-        if let Some(run) = &job.run {
-            of_run.entry(run).or_default().push(job);
-        }
-    }
-    let mut lines: Vec<RunLine<'_>> = of_run.into_iter().map(|(id, jobs)| RunLine::of(id, jobs)).collect();
-    lines.sort_by_key(|line| line.created_at);
-    lines.reverse();
-    lines
 }
 
 impl<'a> RunLine<'a> {

@@ -6,13 +6,14 @@ use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use tidewheel_core::job::{JobId, Record};
+use tidewheel_core::job::{JobId, LogExtent, Record};
 use tidewheel_core::time::Timestamp;
 use tidewheel_store::jobs::{Files, JobStore as _, JobStoreError};
 
 use super::error::SchedulerError;
 use super::options::Options;
 use crate::job::launch::Launched;
+use crate::job::log::LogFile;
 
 /// Schedules the jobs of one directory.
 #[derive(Debug)]
@@ -86,9 +87,14 @@ impl Scheduler {
         self.options.data.join("jobs").join(id.as_str())
     }
 
-    /// Returns how long the logs of a job are.
+    /// Returns how much was written to the logs of a job since they were emptied.
     pub(super) fn log_sizes(&self, id: &JobId) -> (u64, u64) {
-        let size = |name| self.directory_of(id).join(name).metadata().map_or(0, |file| file.len());
+        let size = |name| {
+            let path = self.directory_of(id).join(name);
+            // Before the first attempt there is nothing, and nothing needs to be opened.
+            let is_begun = path.symlink_metadata().is_ok_and(|file| file.len() > 0);
+            if is_begun { LogFile::extent(&path).map_or(0, LogExtent::end) } else { 0 }
+        };
         (size("stdout.log"), size("stderr.log"))
     }
 }

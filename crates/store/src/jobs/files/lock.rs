@@ -3,7 +3,7 @@
 use std::fs::{File, TryLockError};
 use std::io::{self, Write as _};
 
-use rustix::fs::{FileType, OFlags, openat};
+use rustix::fs::{FileType, Mode, OFlags, fstat, major, minor, openat};
 use tidewheel_core::job::JobId;
 
 use super::beneath::{FILE_MODE, Root};
@@ -57,6 +57,21 @@ pub(super) fn run(root: &Root, id: &JobId) -> Result<Option<File>, JobStoreError
     let path = root.path(&layout::of_job(id, layout::RUN_LOCK));
     let is_taken = taken(&file).map_err(|source| JobStoreError::Io { verb: "lock", path, source })?;
     Ok(is_taken.then_some(file))
+}
+
+/// Tells whether somebody holds the run lock of a job, by what the kernel lists: to try it would be in the way of
+/// somebody who takes it.
+pub(super) fn is_held(root: &Root, id: &JobId) -> bool {
+    let folder = root.folder(&layout::job(id));
+    let found = folder.and_then(|folder| {
+        let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        Ok(fstat(openat(folder, layout::RUN_LOCK, flags, Mode::empty())?)?)
+    });
+    // Whoever was started has made it; of a record that somebody wrote nobody knows.
+    let Ok(found) = found else { return true };
+    let Ok(locks) = std::fs::read_to_string("/proc/locks") else { return true };
+    let file = format!("{:02x}:{:02x}:{}", major(found.st_dev), minor(found.st_dev), found.st_ino);
+    locks.lines().any(|line| line.split_ascii_whitespace().any(|word| word == file))
 }
 
 fn open(root: &Root, folder: &str, name: &str) -> Result<File, JobStoreError> {

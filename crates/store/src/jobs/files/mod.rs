@@ -21,4 +21,5 @@ mod sweep;
 mod sync;
 mod turn;
 
+pub use index::{Glance, Survey};
 pub use store::Files;

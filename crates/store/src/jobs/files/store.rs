@@ -16,7 +16,7 @@ use super::staging::Staging;
 use super::sync::Disk;
 use super::turn::FilesTurn;
 use super::{artifacts, commit, layout, lock, read};
-use crate::jobs::{Due, JobStore, JobStoreError, Jobs, Turn};
+use crate::jobs::{Due, JobStore, JobStoreError, Survey, Turn};
 
 /// Keeps jobs as plain files in a data directory; any number of processes may have it open.
 #[derive(Debug)]
@@ -156,13 +156,17 @@ impl JobStore for Files {
         self.root()?.map_or_else(|| Ok(Vec::new()), |root| read::events(root, id))
     }
 
-    fn jobs(&self) -> Result<Jobs, JobStoreError> {
-        let Some(root) = self.root()? else { return Ok(Jobs::default()) };
-        index::jobs(root)
+    fn survey(&self) -> Result<Survey, JobStoreError> {
+        self.root()?.map_or_else(|| Ok(Survey::default()), index::survey)
     }
 
     fn take_run_lock(&self, id: &JobId) -> Result<Option<File>, JobStoreError> {
         lock::run(self.there()?, id)
+    }
+
+    fn has_supervisor(&self, id: &JobId) -> bool {
+        // Where nobody can tell, nobody is told gone.
+        self.root().map_or(true, |root| root.is_none_or(|root| lock::is_held(root, id)))
     }
 
     fn write_process(&self, record: &Record) -> Result<(), JobStoreError> {

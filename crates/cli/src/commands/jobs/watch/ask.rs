@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use tidewheel_core::job::{Brief, JobId, JobStatus, rewind};
+use tidewheel_core::job::{ApprovalState, Brief, JobId, JobStatus, RewindError, rewind};
 
 use super::state::Line;
 
@@ -33,6 +33,25 @@ impl Verb {
             'r' => Some(Self::Retry),
             'c' => Some(Self::Cancel),
             _ => None,
+        }
+    }
+
+    /// Says why it cannot be asked of a job; who asks for what can be is asked whether it is meant.
+    pub(super) fn refused(self, line: &Line, jobs: &BTreeMap<JobId, Brief>) -> Option<String> {
+        let (name, job) = (&line.name, jobs.get(&line.id)?);
+        match self {
+            Self::Approve | Self::Reject => {
+                let approval = job.schedule.approval.as_ref().filter(|approval| approval.required);
+                let is_open = approval.is_some_and(|approval| approval.state == ApprovalState::Pending);
+                let is_waiting = job.status.is_active() && job.status != JobStatus::Running;
+                let is_asked = job.status == JobStatus::WaitingOnApproval || (is_open && is_waiting);
+                (!is_asked).then(|| format!("{name} waits for nobody's approval"))
+            }
+            Self::Retry => match rewind(jobs, &line.id) {
+                Err(error @ RewindError::Running(_)) => Some(error.to_string()),
+                Ok(_) | Err(RewindError::Unknown(_) | RewindError::Merging) => None,
+            },
+            Self::Cancel => (!job.is_open()).then(|| format!("{name} is over")),
         }
     }
 

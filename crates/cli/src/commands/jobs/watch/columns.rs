@@ -1,9 +1,7 @@
 //! How wide the columns of the rows are, so that they fit a terminal of any width. What is cut loses what matters least.
 
-use unicode_width::UnicodeWidthChar as _;
-
 use super::state::{Line, Wants};
-use crate::view::columns::{columns_of, cut};
+use crate::view::columns::{columns_of, columns_of_char, cut, cut_inside};
 use crate::view::timeline::Canvas;
 
 /// The headings.
@@ -35,7 +33,7 @@ pub(super) fn cells(line: &Line) -> [String; COUNT] {
         line.name.clone(),
         line.status.to_string(),
         line.wait.clone(),
-        line.id.to_string(),
+        line.called.clone(),
     ]
 }
 
@@ -72,7 +70,7 @@ pub(super) fn wrapped(text: &str, width: usize) -> Vec<String> {
     let mut line = String::new();
     let mut taken = 0;
     for c in text.chars() {
-        let columns = c.width().unwrap_or(0);
+        let columns = columns_of_char(c);
         if taken + columns > width {
             // What stands behind the last blank goes along.
             let at = line.rfind(' ').filter(|at| !line[..*at].trim().is_empty());
@@ -85,26 +83,6 @@ pub(super) fn wrapped(text: &str, width: usize) -> Vec<String> {
     }
     lines.push(line);
     lines
-}
-
-/// Cuts the middle out of a text that is too wide.
-fn cut_inside(text: &str, width: usize, canvas: Canvas) -> String {
-    if columns_of(text) <= width {
-        return text.to_owned();
-    }
-    // One third for the beginning, which says what it is; the rest for the end, which says which.
-    let head = cut(text, width / 3 + 1, canvas);
-    let mut room = width.saturating_sub(columns_of(&head));
-    let mut tail: Vec<char> = Vec::new();
-    for c in text.chars().rev() {
-        let columns = c.width().unwrap_or(0);
-        if columns > room {
-            break;
-        }
-        room -= columns;
-        tail.push(c);
-    }
-    head + &tail.into_iter().rev().collect::<String>()
 }
 
 #[cfg(test)]
@@ -134,12 +112,5 @@ mod tests {
         assert_eq!(wrapped("  abcdefgh", 6), ["  abcd", "efgh"]);
         assert_eq!(wrapped("订单处理", 5), ["订单", "处理"]);
         assert_eq!(wrapped("", 5), [""]);
-    }
-
-    #[test]
-    fn an_id_keeps_its_end() {
-        let canvas = Canvas { width: 80, has_unicode: true };
-        assert_eq!(cut_inside("wf-run_5c5c5c5c-build", 12, canvas), "wf-r…c-build");
-        assert_eq!(cut_inside("wf-run_5c", 12, canvas), "wf-run_5c");
     }
 }

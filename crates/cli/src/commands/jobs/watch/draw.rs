@@ -11,8 +11,8 @@ use tidewheel_core::view::jobs::Buckets;
 use super::columns::{COUNT, GAP, HEADINGS, STATUS, cells, fitted, widths, wrapped};
 use super::pages::{Logs, Page, Stream, Streams};
 use super::state::{Mode, Parts, Room, State};
-use crate::view::columns::{columns_of, cut, padded};
-use crate::view::timeline::Canvas;
+use crate::view::columns::{columns_of, columns_of_char, cut, padded};
+use crate::view::page::Looks;
 
 /// Draws the state.
 pub(super) fn draw(state: &State, frame: &mut Frame<'_>) {
@@ -180,9 +180,13 @@ impl Pen<'_> {
 
     fn page(&mut self, page: &Page) {
         self.line(&page.title, STRONG);
-        let room = Room { height: self.state.page_height(), ..self.state.room };
-        for line in page.in_sight(room) {
-            self.line(&line, PLAIN);
+        for line in page.in_sight(self.state.canvas(), self.state.page_height()) {
+            let style = match line.looks {
+                Looks::Plain => PLAIN,
+                Looks::Heading => STRONG,
+                Looks::Faint => FAINT,
+            };
+            self.line(&line.text, style);
         }
     }
 
@@ -224,7 +228,7 @@ impl Pen<'_> {
 
     /// Says in the last line which keys there are.
     fn hint(&mut self, text: &str) {
-        let text = cut(text, self.state.room.width, self.canvas());
+        let text = cut(text, self.state.room.width, self.state.canvas());
         self.bottom(&text, FAINT);
     }
 
@@ -246,7 +250,7 @@ impl Pen<'_> {
     }
 
     fn line(&mut self, text: &str, style: Style) {
-        let text = cut(text, self.state.room.width, self.canvas());
+        let text = cut(text, self.state.room.width, self.state.canvas());
         self.at(0, &text, style);
         self.row = self.row.saturating_add(1);
     }
@@ -262,16 +266,11 @@ impl Pen<'_> {
         if self.row >= area.height || column >= width {
             return column;
         }
-        let text = cut(text, width - column, self.canvas());
         // A tab takes no cell of its own; what follows it would move.
-        let text = text.replace('\t', " ");
+        let text = cut(&text.replace('\t', " "), width - column, self.state.canvas());
         let x = u16::try_from(column).unwrap_or(u16::MAX);
         let (x, _) = self.buffer.set_stringn(x, self.row, &text, width - column, style);
         usize::from(x)
-    }
-
-    const fn canvas(&self) -> Canvas {
-        Canvas { width: self.state.room.width, has_unicode: self.state.wants.has_unicode }
     }
 
     fn colour(&self, colour: Option<Color>) -> Style {
@@ -298,11 +297,10 @@ const fn status(status: JobStatus) -> Option<Color> {
 
 /// Returns a text without so many columns at its beginning.
 fn without(text: &str, columns: usize) -> String {
-    use unicode_width::UnicodeWidthChar as _;
     let mut left = columns;
     let is_left_out = |c: &char| {
         let is_out = left > 0;
-        left = left.saturating_sub(c.width().unwrap_or(0));
+        left = left.saturating_sub(columns_of_char(*c));
         is_out
     };
     text.chars().skip_while(is_left_out).collect()
@@ -312,13 +310,24 @@ fn without(text: &str, columns: usize) -> String {
 mod tests {
     use super::super::ask::{Ask, Verb};
     use super::super::help;
+    use super::super::keys::Key;
+    use super::super::pages::{LogLine, Logged, Move};
     use super::super::sample::{job, some, state};
     use super::super::state::Message;
     use super::super::update::Input;
+    use super::super::why;
     use super::*;
+    use crate::foreign::{self, Foreign, Shown};
+    use crate::output::harmless;
+    use crate::view::logs::plain;
+    use crate::view::page::page;
+    use crate::view::timeline::Canvas;
     use ratatui::Terminal;
     use ratatui::backend::TestBackend;
     use serde_json::json;
+    use std::collections::{BTreeMap, BTreeSet};
+    use tidewheel_core::job::{Facts, JobId};
+    use tidewheel_core::view::jobs::explain::{Line, Part, Subject, Told, World, explain_job};
 
     /// Returns what is drawn, as text.
     fn drawn(state: &State) -> String {
@@ -437,6 +446,107 @@ mod tests {
           s             only jobs of one kind, then of the next
         esc back  arrows scroll
         ");
+    }
+
+    #[test]
+    fn w_shows_the_page_that_explains_the_job() {
+        let mut state = state(some(), (60, 20));
+        let jobs = state.seen.jobs.clone();
+        let (id, told) = (JobId::new("d-pack").unwrap(), Told::default());
+        let facts = Facts::default();
+        let (now, unreadable) = (state.seen.at, BTreeMap::new());
+        let world = World {
+            briefs: &jobs,
+            unreadable: &unreadable,
+            lost: &BTreeSet::new(),
+            facts: &facts,
+            capacity: 4,
+            now,
+            may_ask: true,
+        };
+        let subject = Subject { job: &jobs[&id], dead_letter: None, told: &told };
+        let explained = explain_job(world, subject).unwrap();
+        for key in "jjjw".chars() {
+            state.update(Input::Key(Key::Char(key)));
+        }
+        assert!(drawn(&state).starts_with("Why d-pack is waiting_on_deps\n(looking)\n"), "{}", drawn(&state));
+        // What another one was asked for does not come between.
+        let other = Page::new("Why a-build is running", vec!["other".to_owned()]);
+        state.update(Input::Told(JobId::new("a-build").unwrap(), other));
+        assert!(drawn(&state).contains("(looking)"), "{}", drawn(&state));
+        state.update(Input::Told(id.clone(), why::page(&explained, vec!["stdout is gone".to_owned()])));
+        let text = drawn(&state);
+        let lines = ["Why d-pack is waiting_on_deps\nwarning: stdout is gone"];
+        assert!(lines.iter().all(|line| text.contains(line)), "{text}");
+        let canvas = Canvas { width: 60, has_unicode: true };
+        let printed = anstream::adapter::strip_str(&page(explained.page(), canvas)).to_string();
+        for key in std::iter::once(Key::Go(Move::Home)).chain([Key::Go(Move::Down); 40]) {
+            state.update(Input::Key(key));
+        }
+        let end: Vec<&str> = printed.lines().rev().take(10).collect();
+        let text = drawn(&state);
+        assert!(end.iter().all(|line| text.contains(line.trim_end())), "{text}\n-- and not --\n{printed}");
+        state.update(Input::Key(Key::Escape));
+        state.update(Input::Told(id, Page::new("late", Vec::new())));
+        assert!(drawn(&state).starts_with("Schedule Watch"), "{}", drawn(&state));
+    }
+
+    #[test]
+    fn foreign_text_breaks_no_screen() {
+        let mut foreign = Foreign::new("screens");
+        let told = |foreign: &mut Foreign| {
+            let line = Line::Output { stream: "stdout", text: foreign.text() };
+            vec![Line::Sentence(foreign.text()), Line::Command(foreign.text()), line]
+        };
+        for round in 0..foreign::count() / 16 {
+            let room = (20 + foreign.below(100), 3 + foreign.below(20));
+            let mut texts = || foreign.text();
+            let jobs = (0..8)
+                .map(|n| {
+                    let schedule = json!({ "wait_reason": { "kind": "approval", "detail": texts() } });
+                    let (name, slug) = (texts(), texts());
+                    let rest = json!({ "name": name, "slug": slug, "schedule": schedule });
+                    job(&format!("j{n}"), "queued", rest)
+                })
+                .collect();
+            let mut state = state(jobs, room);
+            let log = |text: String| LogLine { stream: Stream::Stderr, text: plain(&text) };
+            match round % 4 {
+                0 => {}
+                1 => {
+                    let mut logs = Logs::new(JobId::new("j0").unwrap(), state.rows()[0].name.clone());
+                    logs.take(Logged {
+                        lines: (0..8).map(|_| log(foreign.text())).collect(),
+                        rest: Vec::new(),
+                    });
+                    logs.left = foreign.below(20);
+                    state.mode = Mode::Logs(logs);
+                }
+                2 => {
+                    let parts = vec![Part { heading: Some("Next"), lines: told(&mut foreign) }];
+                    state.mode = Mode::Page(Page::of_parts(harmless(&foreign.text()), parts));
+                }
+                _ => {
+                    state.mode = Mode::Ask(Ask::of(Verb::Cancel, &state.rows()[0].clone(), &state.seen.jobs));
+                }
+            }
+            let size = |columns: usize| u16::try_from(columns).unwrap();
+            let backend = TestBackend::new(size(state.room.width), size(state.room.height));
+            let mut terminal = Terminal::new(backend).unwrap();
+            terminal.draw(|frame| draw(&state, frame)).unwrap();
+            let buffer = terminal.backend().buffer();
+            for y in 0..buffer.area().height {
+                let mut x = 0;
+                let mut line = String::new();
+                while x < buffer.area().width {
+                    let symbol = buffer[(x, y)].symbol();
+                    line.push_str(symbol);
+                    x += size(columns_of(symbol).max(1));
+                }
+                Shown { text: &line, lines: Some(1), ..Shown::default() }.check(&y);
+                assert!(columns_of(&line) <= room.0, "{}: {line:?}", room.0);
+            }
+        }
     }
 
     #[test]

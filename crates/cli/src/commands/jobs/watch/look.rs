@@ -8,16 +8,17 @@ use super::state::Seen;
 use crate::commands::jobs::schedule::Arguments;
 use crate::commands::jobs::tail::{How, Log, Stream as Named};
 use crate::error::CommandError;
-use crate::jobs::{Opened, unfit};
+use crate::jobs::{Form, MannerArguments, Opened, unfit};
 use crate::store::now;
 
 /// Looks at the jobs.
 pub(super) fn look(opened: &Opened, arguments: &Arguments) -> Result<Seen, CommandError> {
-    let mut jobs = opened.store().jobs().map_err(|error| unfit(&error))?;
-    let focus = arguments.focus(&mut jobs)?;
-    let unreadable = jobs.unreadable.len();
-    let seen = Seen::of(jobs.briefs, &arguments.ask(focus.as_ref()), now());
-    Ok(Seen { unreadable, ..seen })
+    let survey = opened.store().survey().map_err(|error| unfit(&error))?;
+    let all = survey.glances();
+    let (jobs, focus) = arguments.choose(&survey, &all)?;
+    let manner =
+        MannerArguments::with_ids(Some(arguments.watched_ids())).of(Form::Table, &survey, &all, now());
+    Ok(Seen::of(jobs, &arguments.ask(focus.as_ref()), &manner, now()))
 }
 
 /// The logs of a job while they are shown.
@@ -36,7 +37,8 @@ impl Reading {
         let log = |stream: Stream| {
             let mut log = Log::new(&dir, stream.name(), how);
             // What cannot be read is shown as empty; it may be readable later.
-            log.start(how.lines).ok();
+            log.start(None, how.lines).ok();
+            log.go_on();
             (stream, log)
         };
         Self { logs: [Stream::Stdout, Stream::Stderr].map(log).into() }

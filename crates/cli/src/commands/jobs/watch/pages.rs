@@ -3,18 +3,30 @@
 use std::collections::VecDeque;
 
 use tidewheel_core::job::JobId;
+use tidewheel_core::view::jobs::explain::Part;
 
 use super::columns::wrapped;
-use super::state::Room;
+use crate::view::page::{self, Looks, PageLine};
+use crate::view::timeline::Canvas;
 
 /// Text to be read.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Page {
     pub(super) title: String,
-    /// The lines, fit to be shown.
-    pub(super) lines: Vec<String>,
+    /// The job that it is about.
+    pub(super) job: Option<JobId>,
+    text: Text,
     /// The first line that is shown.
-    pub(super) first: usize,
+    first: usize,
+}
+
+/// What stands on a page.
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Text {
+    /// Lines, fit to be shown.
+    Lines(Vec<String>),
+    /// An explanation.
+    Parts(Vec<Part>),
 }
 
 /// The logs of a job.
@@ -126,24 +138,45 @@ impl Streams {
 impl Page {
     /// Returns a page from its beginning.
     pub(super) fn new(title: impl Into<String>, lines: Vec<String>) -> Self {
-        Self { title: title.into(), lines, first: 0 }
+        Self { title: title.into(), job: None, text: Text::Lines(lines), first: 0 }
     }
 
-    /// Scrolls.
-    pub(super) fn go(&mut self, to: Move, room: Room) {
-        let last = self.wrapped(room.width).len().saturating_sub(room.height);
-        self.first = to.from(self.first.min(last), room.height, last);
+    /// Returns an explanation from its beginning.
+    pub(super) fn of_parts(title: impl Into<String>, parts: Vec<Part>) -> Self {
+        Self { title: title.into(), job: None, text: Text::Parts(parts), first: 0 }
+    }
+
+    /// Says which job it is about.
+    pub(super) fn about(self, job: JobId) -> Self {
+        Self { job: Some(job), ..self }
+    }
+
+    /// Scrolls, where there is room for so many lines.
+    pub(super) fn go(&mut self, to: Move, canvas: Canvas, height: usize) {
+        let last = self.lines(canvas).len().saturating_sub(height);
+        self.first = to.from(self.first.min(last), height, last);
     }
 
     /// Returns the lines that are in sight.
-    pub(super) fn in_sight(&self, room: Room) -> Vec<String> {
-        let lines = self.wrapped(room.width);
-        let first = self.first.min(lines.len().saturating_sub(room.height));
-        lines.into_iter().skip(first).take(room.height).collect()
+    pub(super) fn in_sight(&self, canvas: Canvas, height: usize) -> Vec<PageLine> {
+        let lines = self.lines(canvas);
+        let first = self.first.min(lines.len().saturating_sub(height));
+        lines.into_iter().skip(first).take(height).collect()
     }
 
-    fn wrapped(&self, width: usize) -> Vec<String> {
-        self.lines.iter().flat_map(|line| wrapped(line, width)).collect()
+    fn lines(&self, canvas: Canvas) -> Vec<PageLine> {
+        let lines = match &self.text {
+            Text::Lines(lines) => {
+                let line = |text: &String| PageLine { looks: Looks::Plain, text: text.clone() };
+                lines.iter().map(line).collect()
+            }
+            Text::Parts(parts) => page::lines(parts, canvas),
+        };
+        let broken = |line: PageLine| {
+            let texts = wrapped(&line.text, canvas.width);
+            texts.into_iter().map(move |text| PageLine { looks: line.looks, text })
+        };
+        lines.into_iter().flat_map(broken).collect()
     }
 }
 

@@ -7,8 +7,10 @@ use serde_json::{Value, json};
 use tidewheel_core::job::{Brief, JobId};
 use tidewheel_core::time::Timestamp;
 use tidewheel_core::view::jobs::ScheduleAsk;
+use tidewheel_store::jobs::{Jobs, Survey};
 
 use super::state::{Room, Seen, State, Wants};
+use crate::jobs::{Form, Ids, MannerArguments};
 
 /// Returns a job.
 pub(super) fn job(id: &str, status: &str, rest: Value) -> Brief {
@@ -20,10 +22,14 @@ pub(super) fn job(id: &str, status: &str, rest: Value) -> Brief {
 
 /// Returns what is seen of jobs, all of them.
 pub(super) fn seen(jobs: Vec<Brief>, focus: Option<&str>) -> Seen {
-    let jobs: BTreeMap<JobId, Brief> = jobs.into_iter().map(|job| (job.id.clone(), job)).collect();
+    let briefs = jobs.into_iter().map(|job| (job.id.clone(), job)).collect();
+    let jobs = Jobs { briefs, unreadable: BTreeMap::new() };
     let focus = focus.map(|id| JobId::new(id).unwrap());
     let ask = ScheduleAsk { all: true, focus: focus.as_ref(), max_depth: 1_000 };
-    Seen::of(jobs, &ask, Timestamp::parse("2026-02-01T12:00:05Z").unwrap())
+    let at = Timestamp::parse("2026-02-01T12:00:05Z").unwrap();
+    let survey = Survey::of(jobs.clone());
+    let manner = MannerArguments::with_ids(Some(Ids::Short)).of(Form::Table, &survey, &survey.glances(), at);
+    Seen::of(jobs, &ask, &manner, at)
 }
 
 /// Returns the state of somebody who sees jobs in a room.

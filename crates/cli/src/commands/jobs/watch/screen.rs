@@ -11,6 +11,7 @@ use tidewheel_runner::job::wait::Watch;
 
 use super::act::act;
 use super::draw::draw;
+use super::given_back::GivenBack;
 use super::keys;
 use super::look::{Reading, look};
 use super::sheet::Sheet;
@@ -38,7 +39,7 @@ pub(super) fn run(opened: &Opened, arguments: &Arguments) -> Result<Exit, Ending
     let (sender, heard) = mpsc::channel();
     // Whoever ends the process from here on finds the terminal as it was.
     listen_to_signals(&sender);
-    let screen = Screen::enter().map_err(|error| CommandError::of_output(&error))?;
+    let screen = enter().map_err(|error| CommandError::of_output(&error))?;
     listen(opened, &sender);
     let watch = Loop { opened, arguments, state: State::new(wants, room, seen), reading: None, sender };
     let exit = watch.run(&heard);
@@ -136,11 +137,13 @@ impl Loop<'_> {
             Some(Action::Open(job)) => self.reading = Some(Reading::new(self.opened, &job)),
             Some(Action::Close) => self.reading = None,
             Some(Action::Explain(job)) => {
-                let input = match why(self.opened, &job, &self.state.seen.jobs) {
-                    Ok(page) => Input::Told(page),
-                    Err(error) => Input::Unseen(harmless(&error.message).into_owned()),
-                };
-                self.state.update(input);
+                let (place, settings) = (self.opened.place.clone(), self.opened.settings.clone());
+                let sender = self.sender.clone();
+                // The repository may be asked many things, and the screen shall go on meanwhile.
+                thread::spawn(move || {
+                    let page = why(place, settings, &job);
+                    sender.send(Heard::Input(Input::Told(job, page))).ok();
+                });
             }
             Some(Action::Do(verb, job)) => {
                 let (place, settings) = (self.opened.place.clone(), self.opened.settings.clone());
@@ -237,42 +240,24 @@ fn room() -> io::Result<Room> {
     Ok(Room { width: usize::from(size.width), height: usize::from(size.height) })
 }
 
-/// The terminal while it is ours.
-struct Screen;
-
 /// Another screen, without a cursor.
 const ENTER: &[u8] = b"\x1b[?1049h\x1b[?25l\x1b[2J";
 
 /// What a frame that was cut off may have left, then the screen from before and its cursor.
 const LEAVE: &[u8] = b"\x1b[?2026l\x1b[0m\x1b[?25h\x1b[?1049l";
 
-impl Screen {
-    fn enter() -> io::Result<Self> {
-        let before = std::panic::take_hook();
-        std::panic::set_hook(Box::new(move |panic| {
-            // Others may panic without ending the watch.
-            if thread::current().name() == Some("main") {
-                restore();
-            }
-            before(panic);
-        }));
-        // Without a keyboard there is nothing to see through, and the schedule is shown all the same.
-        crossterm::terminal::enable_raw_mode().ok();
-        let screen = Self;
-        let mut out: Stdout = io::stdout();
-        out.write_all(ENTER)?;
-        out.flush()?;
-        Ok(screen)
-    }
+/// Takes the terminal until what is returned is dropped.
+fn enter() -> io::Result<GivenBack> {
+    let screen = GivenBack::by(restore);
+    // Without a keyboard there is nothing to see through, and the schedule is shown all the same.
+    crossterm::terminal::enable_raw_mode().ok();
+    let mut out: Stdout = io::stdout();
+    out.write_all(ENTER)?;
+    out.flush()?;
+    Ok(screen)
 }
 
-impl Drop for Screen {
-    fn drop(&mut self) {
-        restore();
-    }
-}
-
-/// Gives the terminal back. Twice is once.
+/// Gives the terminal back.
 fn restore() {
     let mut out = io::stdout();
     out.write_all(LEAVE).and_then(|()| out.flush()).ok();

@@ -6,10 +6,13 @@ use std::sync::Arc;
 use tidewheel_core::job::{Brief, JobId, JobStatus};
 use tidewheel_core::time::Timestamp;
 use tidewheel_core::view::jobs::{Bucket, Buckets, Row, Schedule, ScheduleAsk, watched};
+use tidewheel_store::jobs::Jobs;
 
 use super::ask::Ask;
 use super::pages::{Logs, Page};
+use crate::jobs::Manner;
 use crate::output::harmless;
+use crate::view::timeline::Canvas;
 
 /// Everything that is on the screen, or could be.
 #[derive(Clone, Debug)]
@@ -79,6 +82,8 @@ pub(super) struct Seen {
 pub(super) struct Line {
     pub(super) order: usize,
     pub(super) id: JobId,
+    /// The id as it is written.
+    pub(super) called: String,
     pub(super) slug: String,
     pub(super) name: String,
     pub(super) status: JobStatus,
@@ -118,23 +123,25 @@ pub(super) struct Doing {
 
 impl Seen {
     /// Chooses the rows.
-    pub(super) fn of(jobs: BTreeMap<JobId, Brief>, ask: &ScheduleAsk<'_>, at: Timestamp) -> Self {
-        let rows = Schedule::of(&jobs, ask).rows().filter_map(|row| Line::of(&row)).collect();
+    pub(super) fn of(jobs: Jobs, ask: &ScheduleAsk<'_>, manner: &Manner<'_>, at: Timestamp) -> Self {
+        let rows = Schedule::of(&jobs.briefs, ask).rows().filter_map(|row| Line::of(&row, manner)).collect();
         let focus = ask.focus.cloned();
-        Self { at, jobs: Arc::new(jobs), rows: Arc::new(rows), focus, unreadable: 0 }
+        let unreadable = jobs.unreadable.len();
+        Self { at, jobs: Arc::new(jobs.briefs), rows: Arc::new(rows), focus, unreadable }
     }
 }
 
 impl Line {
-    fn of(row: &Row<'_>) -> Option<Self> {
+    fn of(row: &Row<'_>, manner: &Manner<'_>) -> Option<Self> {
         let text = |text: &str| harmless(text).into_owned();
         Some(Self {
             order: row.order,
             id: JobId::new(row.job_id).ok()?,
+            called: text(&manner.text(row.job_id)),
             slug: text(row.slug.unwrap_or_default()),
             name: text(row.name),
             status: row.status,
-            wait: text(row.wait.unwrap_or_default()),
+            wait: text(&manner.text(row.wait.unwrap_or_default())),
             created_at: row.created_at,
         })
     }
@@ -152,7 +159,7 @@ impl Line {
     }
 
     fn has(&self, text: &str) -> bool {
-        let fields = [self.id.as_str(), &self.slug, &self.name, self.status.name(), &self.wait];
+        let fields = [self.id.as_str(), &self.called, &self.slug, &self.name, self.status.name(), &self.wait];
         fields.into_iter().any(|field| field.to_lowercase().contains(text))
     }
 }
@@ -218,6 +225,11 @@ impl State {
         let in_sight: Vec<Row<'_>> = rows.iter().skip(self.first).map(|line| line.row()).collect();
         let id = watched(&all, focus, 0).or_else(|| watched(&in_sight, None, self.wants.top));
         id.and_then(|id| JobId::new(id).ok())
+    }
+
+    /// Returns what there is to draw on.
+    pub(super) const fn canvas(&self) -> Canvas {
+        Canvas { width: self.room.width, has_unicode: self.wants.has_unicode }
     }
 
     /// Returns what fits on the screen.

@@ -25,7 +25,7 @@ pub(super) enum Input {
     /// More was read of the logs that are shown.
     Logged(Logged),
     /// Here is why a job is where it is.
-    Told(Page),
+    Told(JobId, Page),
     /// What was asked of a job is done, or was refused.
     Done(Message),
 }
@@ -74,8 +74,13 @@ impl State {
                 }
                 None
             }
-            Input::Told(page) => {
-                self.mode = Mode::Page(page);
+            Input::Told(job, page) => {
+                // Whoever went on meanwhile does not want to know any more.
+                if let Mode::Page(shown) = &mut self.mode
+                    && shown.job.as_ref() == Some(&job)
+                {
+                    *shown = page.about(job);
+                }
                 None
             }
             Input::Done(message) => {
@@ -137,7 +142,13 @@ impl State {
                 self.mode = Mode::Logs(Logs::new(line.id.clone(), line.name));
                 return Some(Action::Open(line.id));
             }
-            Key::Char('w') => return Some(Action::Explain(self.chosen()?.id.clone())),
+            Key::Char('w') => {
+                let line = self.chosen()?.clone();
+                let page =
+                    Page::new(format!("Why {} is {}", line.name, line.status), vec!["(looking)".to_owned()]);
+                self.mode = Mode::Page(page.about(line.id.clone()));
+                return Some(Action::Explain(line.id));
+            }
             Key::Char(c) => self.ask(Verb::of(c)?),
             Key::Left | Key::Right | Key::Tab | Key::Backspace | Key::Clear | Key::Interrupt => {}
         }
@@ -148,7 +159,10 @@ impl State {
         if let Some(doing) = &self.doing {
             self.message = Some(Message { text: format!("still {}", doing.what), is_error: true });
         } else if let Some(line) = self.chosen() {
-            self.mode = Mode::Ask(Ask::of(verb, line, &self.seen.jobs));
+            match verb.refused(line, &self.seen.jobs) {
+                Some(text) => self.message = Some(Message { text, is_error: true }),
+                None => self.mode = Mode::Ask(Ask::of(verb, line, &self.seen.jobs)),
+            }
         }
     }
 
@@ -204,11 +218,11 @@ impl State {
     }
 
     fn press_in_page(&mut self, key: Key) -> Option<Action> {
-        let height = self.page_height();
+        let (canvas, height) = (self.canvas(), self.page_height());
         let Mode::Page(page) = &mut self.mode else { return None };
         match key {
             Key::Escape | Key::Enter | Key::Char('q' | '?' | 'w') => self.mode = Mode::Rows,
-            key => page.go(scroll(key)?, Room { height, ..self.room }),
+            key => page.go(scroll(key)?, canvas, height),
         }
         None
     }

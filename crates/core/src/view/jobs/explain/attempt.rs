@@ -5,7 +5,7 @@ use serde::Serialize;
 
 use super::text::instant;
 use crate::decide::{Action, Decision};
-use crate::job::{JobEvent, JobEventKind, JobStatus, NodeOutcome};
+use crate::job::{JobEvent, JobEventKind, JobStatus, LogExtent, NodeOutcome};
 use crate::policy::word_enum;
 use crate::time::Timestamp;
 use crate::view::explain::why;
@@ -231,26 +231,38 @@ impl Told {
         self.notes.push(Note { at: Some(at), what, by: by.to_owned(), after: self.attempts.len() });
     }
 
-    /// Returns where the output of each attempt is in a log that is so long now: `stdout` is stream 0, `stderr` 1.
+    /// Returns where the output of each attempt, or the last of it, is in the files of a log: `stdout` is stream 0,
+    /// `stderr` 1.
     #[must_use]
-    pub fn pieces(&self, stream: usize, length: u64) -> Vec<Option<Piece>> {
+    pub fn pieces(&self, stream: usize, log: LogExtent) -> Vec<Option<Piece>> {
+        let offset = |attempt: &AttemptTold| attempt.offsets.and_then(|offsets| offsets.get(stream).copied());
+        // Logs are emptied as a whole, so that what is known is known of the last attempts.
+        let known = self.attempts.iter().rev().map_while(offset).count();
+        let first = self.attempts.len() - known;
+        let recorded: Vec<u64> = self.attempts[first..].iter().filter_map(offset).collect();
         let mut pieces = vec![None; self.attempts.len()];
-        // How often the log was put aside since the place that was looked at last.
-        let (mut turned, mut end) = (0_u32, length);
-        for (place, attempt) in self.attempts.iter().enumerate().rev() {
-            let Some(offset) = attempt.offsets.and_then(|offsets| offsets.get(stream).copied()) else {
-                break;
-            };
-            let is_whole = offset <= end;
-            // Whoever began behind the end began in the file before.
-            if turned <= 1 {
-                let from = if is_whole { offset } else { 0 };
-                pieces[place] = Some(Piece { is_aside: turned == 1, from, to: end });
-            }
-            turned += u32::from(!is_whole);
-            end = offset;
+        let mut end = log.end();
+        for (index, place) in log.places(&recorded).into_iter().enumerate().rev() {
+            pieces[first + index] = Piece::of(log, place, end);
+            end = place.min(end);
         }
         pieces
+    }
+}
+
+impl Piece {
+    /// Returns the last file that something between two places is in, and where in it.
+    fn of(log: LogExtent, from: u64, to: u64) -> Option<Self> {
+        let base = log.base();
+        if to > base || from >= base {
+            return Some(Self {
+                is_aside: false,
+                from: from.saturating_sub(base),
+                to: to.saturating_sub(base),
+            });
+        }
+        let within = |place: u64| place.saturating_sub(log.dropped);
+        (to > log.dropped).then(|| Self { is_aside: true, from: within(from), to: within(to) })
     }
 }
 
@@ -325,10 +337,14 @@ mod tests {
         Some(Piece { is_aside, from, to })
     }
 
+    fn log(dropped: u64, aside: u64, length: u64) -> LogExtent {
+        LogExtent { dropped, aside, length }
+    }
+
     #[test]
     fn each_attempt_ends_where_the_next_begins() {
         assert_eq!(
-            told(&[0, 10, 30]).pieces(0, 45),
+            told(&[0, 10, 30]).pieces(0, log(0, 0, 45)),
             [piece(false, 0, 10), piece(false, 10, 30), piece(false, 30, 45)]
         );
     }
@@ -337,15 +353,25 @@ mod tests {
     fn a_log_that_was_put_aside_is_found_there_and_what_was_dropped_is_not() {
         // Put aside in the second attempt: it ends in the new file, and the first is in the old one.
         assert_eq!(
-            told(&[0, 10, 5]).pieces(0, 9),
+            told(&[0, 10, 25]).pieces(0, log(0, 20, 9)),
             [piece(true, 0, 10), piece(false, 0, 5), piece(false, 5, 9)]
         );
         // Put aside in the last one.
-        assert_eq!(told(&[0, 10]).pieces(0, 4), [piece(true, 0, 10), piece(false, 0, 4)]);
-        // Put aside twice.
-        assert_eq!(
-            told(&[0, 10, 5, 3]).pieces(0, 9),
-            [None, piece(true, 0, 5), piece(false, 0, 3), piece(false, 3, 9)]
-        );
+        assert_eq!(told(&[0, 10]).pieces(0, log(0, 12, 4)), [piece(true, 0, 10), piece(false, 0, 4)]);
+        // Put aside twice, also where the places count from the file of their time.
+        for offsets in [[0, 10, 35, 53], [0, 10, 5, 3]] {
+            assert_eq!(
+                told(&offsets).pieces(0, log(30, 20, 9)),
+                [None, piece(true, 0, 5), piece(false, 0, 3), piece(false, 3, 9)],
+                "{offsets:?}"
+            );
+        }
+    }
+
+    #[test]
+    fn what_was_emptied_is_nowhere() {
+        let mut told = told(&[0, 10, 30]);
+        told.attempts[0].offsets = None;
+        assert_eq!(told.pieces(0, log(0, 0, 45)), [None, piece(false, 10, 30), piece(false, 30, 45)]);
     }
 }

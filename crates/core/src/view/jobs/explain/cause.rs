@@ -28,6 +28,8 @@ word_enum! {
         IdempotencyKey = "idempotency_key",
         /// It is running.
         Running = "running",
+        /// It is on record as running, and whoever ran it is gone.
+        Lost = "lost",
         /// A person has to approve it.
         Approval = "approval",
         /// A person rejected it.
@@ -112,6 +114,8 @@ pub(super) struct Search<'a, 'i> {
     pub(super) unreadable: &'a BTreeMap<String, String>,
     pub(super) facts: &'a Facts,
     pub(super) inspection: &'i mut Inspection<'a>,
+    /// Running jobs whose supervisors are gone.
+    pub(super) lost: &'a BTreeSet<JobId>,
     /// What has to be known first.
     pub(super) questions: BTreeSet<Question>,
     /// Whether questions may be asked; otherwise what the last pass found counts.
@@ -171,6 +175,9 @@ impl Search<'_, '_> {
         }
         if cause.kind == CauseKind::Running {
             cause.detail = "running".to_owned();
+            if self.lost.contains(id) {
+                (cause.kind, cause.detail) = (CauseKind::Lost, "its supervisor is gone".to_owned());
+            }
         }
         if let (CauseKind::Failed, Some(code), "") = (cause.kind, job.exit_code, cause.detail.as_str()) {
             cause.detail = format!("exit code {code}");

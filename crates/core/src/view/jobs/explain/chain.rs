@@ -120,6 +120,7 @@ impl Words<'_> {
                 Some(at) => format!("has been running for {}", long(between(at, self.now))),
                 None => format!("{is} running"),
             },
+            CauseKind::Lost => format!("{was} running until whoever ran it was gone"),
             CauseKind::Approval if cause.detail == "awaiting human approval" && is_many => {
                 "await a person's approval".to_owned()
             }
@@ -199,6 +200,7 @@ const fn is_alike(kind: CauseKind) -> bool {
     matches!(
         kind,
         CauseKind::Running
+            | CauseKind::Lost
             | CauseKind::Approval
             | CauseKind::Succeeded
             | CauseKind::Cancelled
@@ -239,6 +241,7 @@ fn on(cause: &Cause, names: &str) -> String {
         CauseKind::IdempotencyKey => format!("waits on the same work of {names}"),
         CauseKind::After
         | CauseKind::Running
+        | CauseKind::Lost
         | CauseKind::Approval
         | CauseKind::Rejected
         | CauseKind::Failed

@@ -23,6 +23,8 @@ pub struct World<'a> {
     pub briefs: &'a BTreeMap<JobId, Brief>,
     /// Records that cannot be read, and why.
     pub unreadable: &'a BTreeMap<String, String>,
+    /// Running jobs whose supervisors are gone.
+    pub lost: &'a BTreeSet<JobId>,
     /// What is known of the world.
     pub facts: &'a Facts,
     /// How many jobs may run at once.
@@ -129,7 +131,7 @@ pub struct Explanation {
 /// # Errors
 /// What has to be known of the world first: ask again with the answers among the facts.
 pub fn explain_job(world: World<'_>, subject: Subject<'_>) -> Result<Explanation, BTreeSet<Question>> {
-    let World { briefs, unreadable, facts, capacity, now, may_ask } = world;
+    let World { briefs, unreadable, lost, facts, capacity, now, may_ask } = world;
     let Subject { job, dead_letter, told } = subject;
     let mut inspection = Inspection::new(briefs, unreadable, facts, capacity, now);
     let mut search = Search {
@@ -137,6 +139,7 @@ pub fn explain_job(world: World<'_>, subject: Subject<'_>) -> Result<Explanation
         unreadable,
         facts,
         inspection: &mut inspection,
+        lost,
         questions: BTreeSet::new(),
         may_ask,
     };
@@ -172,7 +175,7 @@ pub fn explain_job(world: World<'_>, subject: Subject<'_>) -> Result<Explanation
     }
     let mut explanation = Explanation {
         version: 1,
-        summary: summary(job, dead_letter, told, now),
+        summary: summary(job, lost.contains(&job.id), dead_letter, told, now),
         gates: looks.into_iter().map(|look| GateTold::of(look, job)).collect(),
         causes,
         attempts: told.attempts.clone(),
@@ -276,7 +279,7 @@ fn precondition(precondition: &crate::job::Precondition) -> String {
 }
 
 /// Says in a sentence how a job is.
-fn summary(job: &Brief, dead_letter: Option<&str>, told: &Told, now: Timestamp) -> String {
+fn summary(job: &Brief, is_lost: bool, dead_letter: Option<&str>, told: &Told, now: Timestamp) -> String {
     let id = job.id.as_str();
     let who = if job.name == id { format!("Job {id}") } else { format!("{} (job {id})", job.name) };
     let ended = job.finished_at.map(|at| format!(" {}", moment(at, now))).unwrap_or_default();
@@ -291,6 +294,9 @@ fn summary(job: &Brief, dead_letter: Option<&str>, told: &Told, now: Timestamp) 
         JobStatus::WaitingOnDeps => format!("{who} waits for what it needs ({}).", job.status),
         JobStatus::WaitingOnApproval => format!("{who} waits for a person ({}).", job.status),
         JobStatus::WaitingOnLocks => format!("{who} waits for locks ({}).", job.status),
+        JobStatus::Running if is_lost => {
+            format!("{who} is on record as running{since}{tries}, but its supervisor is gone.")
+        }
         JobStatus::Running => format!("{who} has been running{since}{tries}."),
         JobStatus::Succeeded => {
             let took = job.started_at.zip(job.finished_at).map(|(start, end)| long(between(start, end)));

@@ -169,6 +169,11 @@ impl Next {
                 commands.extend(retries.filter(|_| !cause.root).take(MOST_COMMANDS).cloned());
                 (NextKind::Nothing, text.to_owned())
             }
+            JobStatus::Running if cause.kind == CauseKind::Lost => {
+                commands.push(command("tick"));
+                let text = "The next pass of the scheduler ends it, and decides whether it is tried again.";
+                (NextKind::End, text.to_owned())
+            }
             JobStatus::Running => {
                 commands.push(command(&format!("jobs tail {} --follow", job.id)));
                 (NextKind::Run, "It runs until it ends, and what is after it goes on then.".to_owned())
@@ -253,6 +258,7 @@ fn condition(cause: &Cause, job: &Brief, words: Words<'_>) -> String {
         CauseKind::RateLimit => "its rate limit lets it in".to_owned(),
         CauseKind::Cycle => "one of the jobs in the circle is cancelled".to_owned(),
         CauseKind::Running
+        | CauseKind::Lost
         | CauseKind::Approval
         | CauseKind::Rejected
         | CauseKind::Failed

@@ -35,6 +35,11 @@ impl Remedy {
                 "It ends by itself; somebody can watch it, or cancel it.",
                 &[command(&format!("jobs tail {id} --follow")), cancel],
             ),
+            CauseKind::Lost => Self::new(
+                "the scheduler",
+                "The next pass of the scheduler ends it, and decides whether it is tried again.",
+                &[command("tick")],
+            ),
             CauseKind::Approval => Self::new(
                 PERSON,
                 "A person has to approve or reject it.",

@@ -95,7 +95,7 @@ pub fn explain_run(
     run: &RunId,
     message: &dyn Fn(&JobId) -> Option<String>,
 ) -> Result<RunExplanation, BTreeSet<Question>> {
-    let World { briefs, unreadable, facts, capacity, now, may_ask } = world;
+    let World { briefs, unreadable, lost, facts, capacity, now, may_ask } = world;
     let line = RunLine::of(run, briefs.values().filter(|job| job.run.as_ref() == Some(run)).collect());
     let mut inspection = Inspection::new(briefs, unreadable, facts, capacity, now);
     let mut search = Search {
@@ -103,6 +103,7 @@ pub fn explain_run(
         unreadable,
         facts,
         inspection: &mut inspection,
+        lost,
         questions: BTreeSet::new(),
         may_ask,
     };

@@ -2,6 +2,7 @@
 
 use std::fmt::Write as _;
 
+use serde::de::IgnoredAny;
 use tidewheel_core::job::{
     After, AfterPolicy, Artifact, Brief, JobId, JobStatus, Needed, NodeId, RunId, Schedule,
 };
@@ -122,6 +123,32 @@ impl<'t> Line<'t> {
             goes_back,
             schedule,
         })
+    }
+
+    /// Reads where the job stands and when it was enqueued, which come first.
+    pub(super) fn standing(self) -> Option<(JobStatus, Timestamp)> {
+        let (status, rest) = self.rest.strip_prefix("[\"")?.split_once("\",")?;
+        let (created_at, _) = rest.split_once(',')?;
+        Some((JobStatus::from_name(status)?, Timestamp::from_nanos(created_at.parse().ok()?)))
+    }
+
+    /// Tells whether the job has to do with no job of another run, and with no artifact.
+    pub(super) fn keeps_to_its_run(self) -> bool {
+        type Any = IgnoredAny;
+        type Start<'t> = (Any, Any, Any, Any, Any, Any, Any, Any, Any, Any, Any, Edges<'t>, Any);
+        type Edges<'t> = (Vec<(&'t str, Any)>, Vec<Any>, Vec<Any>);
+        let Some(run) = self.run else { return false };
+        let Ok(start) = serde_json::from_str::<Start<'_>>(self.rest) else { return false };
+        let (after, needs, makes) = start.11;
+        let is_of_run = |id: &str| {
+            id.strip_prefix("wf-").and_then(|id| id.strip_prefix(run)).is_some_and(|id| id.starts_with('-'))
+        };
+        needs.is_empty() && makes.is_empty() && after.iter().all(|(id, _)| is_of_run(id))
+    }
+
+    /// Tells whether the line may speak of somebody or something with this name.
+    pub(super) fn mentions(self, name: &str) -> bool {
+        self.rest.contains(name)
     }
 
     /// Tells whether the job may make anything: every artifact has this in its text.

@@ -11,10 +11,12 @@ mod line;
 mod live;
 mod load;
 mod merge;
+mod survey;
 mod threads;
 mod view;
 
 pub(in crate::jobs::files) use line::Entry;
 pub(in crate::jobs::files) use load::Index;
 pub(in crate::jobs::files) use merge::Written;
-pub(in crate::jobs::files) use view::jobs;
+pub use survey::{Glance, Survey};
+pub(in crate::jobs::files) use view::survey;

@@ -1,5 +1,7 @@
 //! What the index shows: the active jobs with what they need, or all of them.
 
+use std::collections::{BTreeMap, HashSet};
+
 use rustix::fs::OFlags;
 use tidewheel_core::job::{Brief, JobId};
 
@@ -8,11 +10,11 @@ use super::done;
 use super::line::{Entry, Line};
 use super::load::Index;
 use super::merge::needs;
+use super::survey::Survey;
 use super::threads::in_two;
 use crate::jobs::files::beneath::Root;
 use crate::jobs::files::read::{self, State};
 use crate::jobs::files::scan;
-use crate::jobs::files::signature::Signature;
 use crate::jobs::needs::Needs;
 use crate::jobs::{JobStoreError, Jobs};
 
@@ -43,38 +45,46 @@ impl Index {
 
     /// Adds jobs that became live while we read, or were over again by then: their lines were crossed out before we
     /// came to them. Returns whether what we have is whole.
-    fn catch_up(&mut self, root: &Root, jobs: &mut Jobs) -> bool {
+    fn catch_up(&mut self, root: &Root, survey: &mut Survey) -> bool {
         // Each time is shorter than the one before; somebody who writes all the time does not hold us for ever.
         const TRIES: usize = 8;
         self.live.touching.clear();
+        let mut over: Option<HashSet<String>> = None;
         for _ in 0..TRIES {
-            let (known, over) = (self.length(), self.done.length);
+            let (known, done) = (self.length(), self.done.length);
             if !self.follow(root).unwrap_or(false) {
                 return false;
             }
             if self.length() == known {
                 return true;
             }
-            let Ok(text) = self.done.part(over, self.done.length) else { return false };
-            let lines: Vec<Source<'_>> = done::lines(&text, 0).map(|(_, line)| Source::Over(line)).collect();
-            let mut found = read_all(&lines);
-            for (id, entry) in &self.live.entries {
-                if let Some(brief) = entry.visible()
-                    && !jobs.briefs.contains_key(id)
-                {
-                    found.push((id.clone(), brief.clone()));
+            let Ok(text) = self.done.part(done, self.done.length) else { return false };
+            let over = over.get_or_insert_with(|| {
+                done::lines(&survey.over, 0).map(|(_, line)| line.id.to_owned()).collect()
+            });
+            for line in text.split_inclusive('\n') {
+                // One that was over when we came is there already.
+                if Line::parse(line).is_some_and(|line| over.insert(line.id.to_owned())) {
+                    survey.over.push_str(line);
                 }
             }
-            for id in self.live.touching.iter().filter(|id| !jobs.briefs.contains_key(*id)) {
-                if let (_, State::Job(brief)) = read::state(root, id)
+            for (id, entry) in &self.live.entries {
+                if let Some(brief) = entry.visible()
+                    && !survey.known.contains_key(id)
+                    && !over.contains(id.as_str())
+                {
+                    survey.known.insert(id.clone(), Some(brief.clone()));
+                }
+            }
+            for id in &self.live.touching {
+                if !survey.known.contains_key(id)
+                    && !over.contains(id.as_str())
+                    && let (_, State::Job(brief)) = read::state(root, id)
                     && (read::is_begun(brief.status)
                         || brief.run.as_ref().is_none_or(|run| read::has_manifest(root, run)))
                 {
-                    found.push((id.clone(), *brief));
+                    survey.known.insert(id.clone(), Some(*brief));
                 }
-            }
-            for (id, brief) in found {
-                jobs.briefs.entry(id).or_insert(brief);
             }
         }
         false
@@ -93,8 +103,8 @@ impl Index {
     }
 }
 
-/// Returns all jobs that are there for everybody, without a turn; writes nothing.
-pub(in crate::jobs::files) fn jobs(root: &Root) -> Result<Jobs, JobStoreError> {
+/// Looks at all jobs that are there for everybody, without a turn; writes nothing.
+pub(in crate::jobs::files) fn survey(root: &Root) -> Result<Survey, JobStoreError> {
     // Somebody else may replace the index while we read it; a few times are enough, and the records never lie.
     const TRIES: usize = 4;
     for _ in 0..TRIES {
@@ -103,18 +113,29 @@ pub(in crate::jobs::files) fn jobs(root: &Root) -> Result<Jobs, JobStoreError> {
         if let Some(strange) = found.strange {
             index.live.strange = strange;
         }
+        let Ok(over) = index.done.text() else { continue };
+        let Jobs { briefs, unreadable } = index.live_jobs(Entry::visible);
+        let mut known: BTreeMap<JobId, Option<Brief>> =
+            index.live.entries.keys().map(|id| (id.clone(), None)).collect();
+        known.extend(briefs.into_iter().map(|(id, brief)| (id, Some(brief))));
+        let mut survey = Survey { over, known, unreadable };
         for (id, entry) in found.changed {
             // What has no record, or no directory any more, hides the line that is left of it.
-            let vacant = || Entry { signature: Signature(0, 0, 0), state: State::Vacant, is_hidden: false };
-            index.live.entries.insert(id, entry.unwrap_or_else(vacant));
+            let state = entry.as_ref().map(|entry| &entry.state);
+            match state {
+                Some(State::Unreadable(why)) => {
+                    drop(survey.unreadable.insert(id.to_string(), why.clone()));
+                }
+                Some(State::Job(_) | State::Vacant) | None => drop(survey.unreadable.remove(id.as_str())),
+            }
+            let brief = entry.as_ref().and_then(Entry::visible).cloned();
+            survey.known.insert(id, brief);
         }
-        let Ok(mut jobs) = index.all(root) else { continue };
-        jobs.briefs.retain(|id, _| index.live.entries.get(id).is_none_or(|entry| !entry.is_hidden));
-        if index.catch_up(root, &mut jobs) {
-            return Ok(jobs);
+        if index.catch_up(root, &mut survey) {
+            return Ok(survey);
         }
     }
-    Ok(scan::scan(root)?.visible(root))
+    Ok(Survey::of(scan::scan(root)?.visible(root)))
 }
 
 /// Where a brief comes from.
