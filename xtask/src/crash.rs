@@ -48,7 +48,7 @@ fn run(arguments: &[OsString]) -> Result<(), Failure> {
 }
 
 /// Returns the suites, with this many kills each.
-fn steps(given: Option<NonZeroU32>) -> [Step; 5] {
+fn steps(given: Option<NonZeroU32>) -> [Step; 6] {
     let kills = |usual: NonZeroU32| given.unwrap_or(usual).to_string();
     [
         Step::cargo("crash suite", ["test", "-p", "tidewheel-cli", "--test", "cli"])
@@ -67,6 +67,9 @@ fn steps(given: Option<NonZeroU32>) -> [Step; 5] {
         // Optimised, or a million texts through each place would take an hour.
         Step::cargo("foreign texts", ["test", "--release", "-p", "tidewheel-cli", "--bins"])
             .with(["--", "foreign"])
+            .variable(STORM_VARIABLE, "full"),
+        Step::cargo("crashes in operations on git", ["test", "-p", "tidewheel-cli", "--test", "scenarios"])
+            .with(["--", "git_crashes::"])
             .variable(STORM_VARIABLE, "full"),
     ]
 }

@@ -250,6 +250,8 @@ impl Place {
             capacity: 2,
             probe_interval: Options::PROBE_INTERVAL,
             log_limit: Options::LOG_LIMIT,
+            agents: std::collections::BTreeMap::new(),
+            secrets: tidewheel_core::job::Secrets::default(),
             cleans_cancelled: false,
             now: None,
         })

@@ -5,9 +5,11 @@
 use std::borrow::Cow;
 use std::fmt::Write as _;
 use std::io::{self, Write};
+use std::sync::OnceLock;
 
 use anstyle::{AnsiColor, Style};
 use serde::Serialize;
+use tidewheel_core::job::Secrets;
 use tidewheel_core::view::steers;
 
 use crate::error::{CommandError, Ending, Kind};
@@ -16,8 +18,21 @@ const ERROR: Style = AnsiColor::Red.on_default().bold();
 const WARNING: Style = AnsiColor::Yellow.on_default().bold();
 const HINT: Style = AnsiColor::Cyan.on_default().bold();
 
+/// What nobody is to read, wherever it comes from.
+static SECRETS: OnceLock<Secrets> = OnceLock::new();
+
+/// Hides values in all that is printed from now on. The first who says so counts.
+pub(crate) fn hide(secrets: Secrets) {
+    SECRETS.get_or_init(|| secrets);
+}
+
+fn shown(text: &str) -> Cow<'_, str> {
+    SECRETS.get().map_or(Cow::Borrowed(text), |secrets| secrets.hide(text))
+}
+
 /// Prints text for people, with styles that go away where nobody could see them.
 pub(crate) fn text(text: &str) -> Result<(), Ending> {
+    let text = shown(text);
     let mut stream = anstream::AutoStream::auto(io::stdout().lock());
     stream
         .write_all(text.as_bytes())
@@ -27,13 +42,20 @@ pub(crate) fn text(text: &str) -> Result<(), Ending> {
 
 /// Prints bytes as they are: whoever calls this has made them harmless, or was asked not to.
 pub(crate) fn bytes(bytes: &[u8]) -> Result<(), Ending> {
+    let hidden = SECRETS.get().and_then(Secrets::in_stream).map(|hiding| hiding.whole(bytes));
+    let bytes = hidden.as_deref().unwrap_or(bytes);
     let mut stream = io::stdout().lock();
     stream.write_all(bytes).and_then(|()| stream.flush()).map_err(|error| CommandError::of_output(&error))
 }
 
 /// Prints one JSON value over several lines.
 pub(crate) fn json(value: &impl Serialize) -> Result<(), Ending> {
-    let text = serde_json::to_string_pretty(value);
+    let hidden = SECRETS.get().filter(|secrets| !secrets.is_empty()).and_then(|secrets| {
+        let mut value = serde_json::to_value(value).ok()?;
+        secrets.hide_in_value(&mut value);
+        Some(serde_json::to_string_pretty(&value))
+    });
+    let text = hidden.unwrap_or_else(|| serde_json::to_string_pretty(value));
     let mut text = text.expect("invariant: what we print has no key that is not a string");
     text.push('\n');
     let mut stream = io::stdout().lock();
@@ -88,6 +110,7 @@ pub(crate) fn usage(error: &clap::Error) -> Result<(), Ending> {
 
 /// Nobody could be told if the standard error is gone, so its own errors are dropped.
 fn to_stderr(text: &str) {
+    let text = shown(text);
     let mut stream = anstream::AutoStream::auto(io::stderr().lock());
     stream.write_all(text.as_bytes()).and_then(|()| stream.flush()).ok();
 }

@@ -3,6 +3,7 @@
 mod bounds;
 pub mod driver;
 mod ear;
+pub mod git;
 mod in_memory;
 pub mod job;
 mod limits;

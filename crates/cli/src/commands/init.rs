@@ -13,13 +13,17 @@ use crate::exit::Exit;
 use crate::jobs::{DirArguments, Place};
 use crate::output;
 use crate::view::block::{block, named};
-use files::Made;
+use files::{Made, Wanted};
 
 /// Make the files that a repository begins with
 ///
 /// A configuration `.tidewheel/config.toml`, a first flow
 /// `.tidewheel/workflows/hello.toml`, and lines in `.gitignore` for what changes
 /// all the time. What is there already is kept as it is.
+///
+/// With --stages there are four flows more, which lead from a spec to a merged
+/// branch with the help of an agent: `draft`, `approve`, `merge`, and `develop`,
+/// which is all three. They need git, and an agent in the configuration.
 ///
 /// With --check nothing is made: the command ends with 0 if all of it is there
 /// and the configuration and every template in `.tidewheel/workflows/` are in
@@ -29,9 +33,15 @@ use files::Made;
 ///
 ///   $ tidewheel init
 ///   $ tidewheel run hello --follow
+///
+///   $ tidewheel init --stages
+///   $ tidewheel run draft alpha "Say hello in three languages." --follow
 #[derive(Debug, Args)]
 #[command(verbatim_doc_comment)]
 pub(crate) struct Arguments {
+    /// Make the flows that lead from a spec to a merged branch, too
+    #[arg(long)]
+    stages: bool,
     /// Look whether all is there and in order, and make nothing
     #[arg(long)]
     check: bool,
@@ -48,10 +58,11 @@ const VERSION: u32 = 1;
 /// Makes the files, or looks at them.
 pub(crate) fn run(arguments: &Arguments) -> Result<Exit, Ending> {
     let place = Place::find(&arguments.dir)?;
+    let wanted = if arguments.stages { Wanted::Stages } else { Wanted::First };
     if arguments.check {
-        return check::run(&place, arguments.format);
+        return check::run(&place, wanted, arguments.format);
     }
-    let Made { created, changed, kept } = files::make(&place)?;
+    let Made { created, changed, kept } = files::make(&place, wanted)?;
     let is_new = !created.is_empty() || !changed.is_empty();
     let next = next(&arguments.dir);
     match arguments.format {

@@ -16,6 +16,7 @@ use crate::exit::Exit;
 use crate::jobs::{
     DirArguments, Flow, Follow, Followed, Given, Left, Opened, Place, Settings, Tells, concluded,
 };
+use crate::output;
 use enqueue::{Enqueued, enqueue};
 
 /// Run a flow: make jobs of a template, and let them run
@@ -116,6 +117,9 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Exit, Ending> {
         return told::checked(arguments, &ready.expanded);
     }
     let Ready { place, settings, flow, expanded } = ready;
+    for refused in settings.secrets().1 {
+        output::warning(&refused.to_string());
+    }
     let opened = Opened::at(place, settings)?;
     let runs = enqueue(&opened, &flow, &expanded, arguments)?;
     if arguments.follow {
@@ -177,10 +181,10 @@ fn follow(
     let mut followed: Vec<(&Enqueued, Followed)> = Vec::new();
     for run in runs {
         for error in &run.ticked.errors {
-            crate::output::warning(error);
+            output::warning(error);
         }
         if arguments.format == Format::Text && runs.len() > 1 {
-            crate::output::text(&format!("run {} of {}: {}\n", run.index, runs.len(), run.id))?;
+            output::text(&format!("run {} of {}: {}\n", run.index, runs.len(), run.id))?;
         }
         let follow = Follow {
             opened,
@@ -217,7 +221,7 @@ impl Arguments {
         let settings = Settings::read(&place)?;
         let flow = Flow::find(&place, &settings, &self.flow)?;
         let given = Given { inputs: &self.inputs, set: &self.set, named: &self.named };
-        let expanded = flow.expand(&given, &settings)?;
+        let expanded = flow.expand_to_run(&given, &settings)?;
         Ok(Ready { place, settings, flow, expanded })
     }
 }

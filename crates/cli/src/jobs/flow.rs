@@ -1,7 +1,7 @@
 //! Finding and reading a flow: a file, an alias, the id of a template, or the name of a file among the workflows.
 //! Nothing outside of the repository is read.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs::{self, File};
 use std::io::{self, Read as _};
 use std::path::{Path, PathBuf};
@@ -103,8 +103,28 @@ impl Flow {
         }
     }
 
-    /// Gives its parameters their values, and checks everything. Flags are written `flag=value`.
+    /// Gives its parameters their values, and checks everything, for those who only look.
     pub(crate) fn expand(&self, given: &Given<'_>, settings: &Settings) -> Result<Expanded, CommandError> {
+        self.expand_for(given, settings, None)
+    }
+
+    /// Does the same for those who want to run it: its agents have to be there, too.
+    pub(crate) fn expand_to_run(
+        &self,
+        given: &Given<'_>,
+        settings: &Settings,
+    ) -> Result<Expanded, CommandError> {
+        let agents = settings.config.agents.keys().cloned().collect();
+        self.expand_for(given, settings, Some(&agents))
+    }
+
+    /// Flags are written `flag=value`.
+    fn expand_for(
+        &self,
+        given: &Given<'_>,
+        settings: &Settings,
+        agents: Option<&BTreeSet<String>>,
+    ) -> Result<Expanded, CommandError> {
         let mut named = Vec::with_capacity(given.named.len());
         for text in given.named {
             let Some((flag, value)) = text.split_once('=') else {
@@ -116,7 +136,8 @@ impl Flow {
         let inputs = Inputs { positional: given.inputs.to_vec(), named, set: given.set.to_vec() };
         let bound = self.template.bind(&inputs);
         let bound = bound.map_err(|error| CommandError::new(Code::FlowRefused, error.to_string()))?;
-        self.template.expand(&bound, &settings.config.rules).map_err(|found| self.wrong(&found))
+        let expanded = self.template.expand_for(&bound, &settings.config.rules, agents);
+        expanded.map_err(|found| self.wrong(&found))
     }
 
     /// Draws what is wrong with it, and returns the error that sums it up.

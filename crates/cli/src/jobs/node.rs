@@ -18,7 +18,7 @@ pub(crate) const NAME: &str = "__workflow-node";
 pub(crate) fn run(arguments: &[OsString]) -> Result<Exit, Ending> {
     let (id, dir) = read(arguments)?;
     let place = Place::find(&dir)?;
-    let settings = Settings::read_for_job(&place);
+    let settings = Settings::read_for_job(&place, &id);
     let opened = Opened::at(place, settings)?;
     opened.scheduler()?.supervise(&id).map_err(|error| refused(&error))?;
     Ok(Exit::Succeeded)

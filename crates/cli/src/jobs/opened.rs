@@ -37,6 +37,7 @@ impl Opened {
 
     /// Opens the jobs of a place whose configuration was read.
     pub(crate) fn at(place: Place, settings: Settings) -> Result<Self, CommandError> {
+        output::hide(settings.secrets().0);
         let store = Files::open_existing(&place.data).map_err(|error| unfit(&error))?;
         Ok(Self { place, settings, now: now(), store, scheduler: OnceCell::new() })
     }
@@ -126,6 +127,8 @@ impl Opened {
             probe_interval: self.settings.config.probe_interval,
             log_limit: self.settings.config.log_size,
             cleans_cancelled: self.settings.config.cleanup_worktree,
+            agents: self.settings.agents(),
+            secrets: self.settings.secrets().0,
             now: held_now(),
         })
     }

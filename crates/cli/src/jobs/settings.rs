@@ -3,10 +3,17 @@
 use std::collections::BTreeMap;
 use std::fs;
 use std::io;
+use std::os::unix::ffi::OsStringExt as _;
+use std::time::Duration;
 
 use clap::ValueEnum;
-use tidewheel_core::job::{Config, Display, DisplayFormat, KnownFields};
+use serde_json::{Value, json};
+use tidewheel_core::job::{
+    Agent, Config, Display, DisplayFormat, JobId, KnownFields, SecretRefused, Secrets,
+};
 use tidewheel_core::view::jobs::{Field, LIST_FIELDS, SHOW_FIELDS};
+use tidewheel_runner::job::operation::AgentProgram;
+use tidewheel_store::jobs::{Files, JobStore as _};
 
 use super::place::Place;
 use crate::error::{Code, CommandError};
@@ -66,11 +73,42 @@ impl Settings {
     }
 
     /// Reads the configuration for a job that was started when it was in order: what is wrong by now is passed over.
-    pub(crate) fn read_for_job(place: &Place) -> Self {
+    /// What was to be hidden then is hidden all the same.
+    pub(crate) fn read_for_job(place: &Place, id: &JobId) -> Self {
         Self::read(place).unwrap_or_else(|error| {
             output::error(&error);
-            Self::default()
+            let record = Files::open_existing(&place.data).and_then(|store| store.record(id));
+            let snapshot = record.ok().flatten().and_then(|record| record.config_snapshot);
+            let names =
+                snapshot.and_then(|snapshot| serde_json::from_value(snapshot["secrets"]["env"].clone()).ok());
+            Self { config: Config { secrets: names.unwrap_or_default(), ..Config::default() } }
         })
+    }
+
+    /// Returns what a job has to remember of the configuration.
+    pub(crate) fn snapshot(&self) -> Option<Value> {
+        let names = &self.config.secrets;
+        (!names.is_empty()).then(|| json!({ "secrets": { "env": names } }))
+    }
+
+    /// Returns how agents are called. Of our environment, only what each of them may know reaches it.
+    pub(crate) fn agents(&self) -> BTreeMap<String, AgentProgram> {
+        let program = |agent: &Agent| {
+            let names = Agent::USUAL_ENV.into_iter().chain(agent.env.iter().map(String::as_str));
+            AgentProgram {
+                argv: agent.argv.clone(),
+                env: names.filter_map(|name| Some((name.into(), std::env::var_os(name)?))).collect(),
+                timeout: agent.timeout.map(|timeout| Duration::from_millis(timeout.as_millis())),
+                cwd: agent.cwd.clone(),
+            }
+        };
+        self.config.agents.iter().map(|(name, agent)| (name.clone(), program(agent))).collect()
+    }
+
+    /// Returns what nobody is to read, as far as our environment has it, and what of it cannot be hidden.
+    pub(crate) fn secrets(&self) -> (Secrets, Vec<SecretRefused>) {
+        let value = |name: &String| Some((name.clone(), std::env::var_os(name)?.into_vec()));
+        Secrets::new(self.config.secrets.iter().filter_map(value))
     }
 
     /// Returns how jobs are listed.

@@ -23,7 +23,14 @@ struct Step {
 }
 
 /// Pages with jobs that really run.
-const LIVE: [&str; 3] = ["guides/jobs.md", "jobs-files.md", "../README.md"];
+const LIVE: [&str; 6] = [
+    "guides/jobs.md",
+    "guides/git.md",
+    "guides/agents.md",
+    "guides/stages.md",
+    "jobs-files.md",
+    "../README.md",
+];
 
 fn pages() -> Vec<PathBuf> {
     let docs = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs");

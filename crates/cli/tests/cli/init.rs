@@ -65,6 +65,33 @@ fn a_repository_begins_with_three_files_and_the_second_time_with_none() {
 }
 
 #[test]
+fn with_the_stages_there_are_four_flows_more() {
+    let home = Home::new();
+    fs::create_dir(home.path().join(".git")).expect("the home is there");
+    home.run(&["init"]).succeeded();
+    assert_snapshot!(said(&home, &home.run(&["init", "--stages", "--check"])), @"
+    Outcome: Not everything is in order
+    Root: HOME
+    Templates: 1
+    Missing: .tidewheel/workflows/draft.toml, .tidewheel/workflows/approve.toml, .tidewheel/workflows/merge.toml, .tidewheel/workflows/develop.toml
+    --- stderr
+    hint: `tidewheel init --stages` makes what is missing, and keeps what is there.
+    --- exit code 1
+    ");
+    home.file(".tidewheel/workflows/merge.toml", "# mine\n");
+    assert_snapshot!(said(&home, &home.run(&["init", "--stages"]).succeeded()), @"
+    Outcome: Initialised
+    Root: HOME
+    Created: .tidewheel/workflows/draft.toml, .tidewheel/workflows/approve.toml, .tidewheel/workflows/develop.toml
+    Kept: .tidewheel/config.toml, .tidewheel/workflows/hello.toml, .tidewheel/workflows/merge.toml, .gitignore
+    Next: tidewheel run hello --follow
+    ");
+    fs::remove_file(home.path().join(".tidewheel/workflows/merge.toml")).expect("it is there");
+    home.run(&["init", "--stages"]).succeeded();
+    home.run(&["init", "--stages", "--check"]).succeeded();
+}
+
+#[test]
 fn the_first_flow_runs() {
     let yard = Yard::new();
     yard.run(&["init"]).succeeded();

@@ -112,7 +112,16 @@ impl Stage {
         let stage = Self { folder, binary: file };
         stage.script("tidewheel (deleted)", "echo tidewheel \"$@\" >>\"$TW_STARTED\"");
         fs::create_dir(stage.path("bin")).unwrap();
-        let git = "echo \"$4\" >>\"$TW_ASKED\"\nPATH=/usr/local/bin:/usr/bin:/bin exec git \"$@\"";
+        // The verb comes behind the settings.
+        let git = "for word; do
+case \"$skip$word\" in
+-c | -C) skip=yes ;;
+yes*) skip= ;;
+-*) ;;
+*) echo \"$word\" >>\"$TW_ASKED\"; break ;;
+esac
+done
+PATH=/usr/local/bin:/usr/bin:/bin exec git \"$@\"";
         stage.script("bin/git", git);
         mknodat(CWD, stage.path("pipe"), FileType::Fifo, Mode::RUSR | Mode::WUSR, 0).unwrap();
         stage

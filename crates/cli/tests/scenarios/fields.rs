@@ -199,18 +199,3 @@ fn an_old_record_without_a_version_or_paths_is_read() {
     assert!(at(&record, "/version").is_u64());
     assert_eq!(record["stdout_path"], ".tidewheel/jobs/old/stdout.log");
 }
-
-#[test]
-fn secrets_of_the_configuration_are_in_no_record() {
-    let desk = Desk::new();
-    desk.file(".tidewheel/config.toml", "[scheduler]\ncapacity = 4\n[secrets]\nTOKEN = \"hunter2\"\n");
-    desk.flow("one", ONE);
-    let ran = desk.run(&["run", "one", "--follow", "--format", "json"]);
-    assert_eq!(ran.code, Some(0), "{ran:?}");
-    let run = ran.json()["run_id"].as_str().unwrap().to_owned();
-    let files =
-        [format!("wf-{run}-one/job.json"), format!("wf-{run}-one/events.jsonl"), format!("runs/{run}.json")];
-    for file in files {
-        assert!(!fs::read_to_string(desk.in_jobs(&file)).unwrap().contains("hunter2"), "{file}");
-    }
-}

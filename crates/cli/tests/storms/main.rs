@@ -10,6 +10,7 @@ mod fan_out;
 mod kills;
 mod names;
 mod schedulers;
+mod stages;
 mod survivors;
 
 use world::World;

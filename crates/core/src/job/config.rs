@@ -33,8 +33,8 @@ pub struct Config {
     pub commands: BTreeMap<String, String>,
     /// How agents are called, by name.
     pub agents: BTreeMap<String, Agent>,
-    /// Where secrets come from, by name.
-    pub secrets: BTreeMap<String, String>,
+    /// The variables of the environment whose values are hidden wherever something is kept or shown.
+    pub secrets: Vec<String>,
     /// How many jobs run at once; as many as there are cores where nobody says.
     pub capacity: Option<u32>,
     /// How often is looked at what nobody tells of.
@@ -58,7 +58,7 @@ impl Default for Config {
         Self {
             commands: BTreeMap::new(),
             agents: BTreeMap::new(),
-            secrets: BTreeMap::new(),
+            secrets: Vec::new(),
             capacity: None,
             probe_interval: DEFAULT_PROBE_INTERVAL,
             cleanup_worktree: false,
@@ -74,16 +74,24 @@ impl Default for Config {
 /// How an agent is called.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Agent {
-    /// The program.
-    pub command: String,
-    /// Its arguments.
-    pub args: Vec<String>,
-    /// What is in its environment beside the rest.
-    pub env: BTreeMap<String, String>,
+    /// The program and its arguments. What was written as a text is for a shell.
+    pub argv: Vec<String>,
+    /// The variables of the environment that reach it, beside [`Agent::USUAL_ENV`].
+    pub env: Vec<String>,
     /// How long it may take.
     pub timeout: Option<Span>,
-    /// Where it runs.
-    pub dir: Option<String>,
+    /// Where it runs, relative to the root of the repository; where its node runs, if nobody says.
+    pub cwd: Option<String>,
+}
+
+impl Agent {
+    /// The agent of a node that names none.
+    pub const DEFAULT: &'static str = "default";
+    /// The variables that reach every agent: without them hardly a program runs, and none of them is a secret.
+    pub const USUAL_ENV: [&'static str; 12] = [
+        "PATH", "HOME", "USER", "LOGNAME", "SHELL", "LANG", "LANGUAGE", "LC_ALL", "LC_CTYPE", "TERM",
+        "TMPDIR", "TZ",
+    ];
 }
 
 /// How something is shown.
@@ -138,10 +146,13 @@ fn read(mut top: Table<'_>, known: KnownFields<'_>, report: &mut Report<'_>) -> 
             let is_file = text.strip_prefix("file:").is_some_and(|path| !path.trim().is_empty());
             if is_file { Ok(()) } else { Err(format!("must be \"file:PATH\", got `{text}`")) }
         }),
-        secrets: texts(&mut top, "secrets", report, |_| Ok(())),
         agents: agents(&mut top, report),
         ..Config::default()
     };
+    if let Some(mut secrets) = top.table("secrets", report) {
+        config.secrets = variables(&mut secrets, "env", report);
+        secrets.finish(report, &["env"]);
+    }
     if let Some(mut scheduler) = top.table("scheduler", report) {
         config.capacity = at_least_one(&mut scheduler, "capacity", report);
         if let Some(interval) = scheduler.span("probe_interval", report) {
@@ -230,25 +241,73 @@ fn texts(
 fn agents(top: &mut Table<'_>, report: &mut Report<'_>) -> BTreeMap<String, Agent> {
     let mut agents = BTreeMap::new();
     let Some(table) = top.table("agents", report) else { return agents };
-    for Entry { key, value, .. } in table.entries {
-        let Some(mut agent) = report.table(&format!("agents.{key}"), value) else { continue };
-        let command = agent.required("command", report, Table::string).map(Cow::into_owned);
-        if command.as_deref().is_some_and(|command| command.trim().is_empty()) {
-            agent.fail("command", "must not be empty".to_owned(), report);
+    for Entry { key, key_span, value } in table.entries {
+        if key.trim().is_empty() {
+            report.at(key_span, Problem::new("agents", "must have a name"));
         }
-        let args = agent.list("args", report, |node| match &node.data {
-            Data::String(text) => Ok(text.clone().into_owned()),
-            _ => Err(format!("must be a list of texts, found {}", node.kind())),
+        let Some(mut agent) = report.table(&format!("agents.{key}"), value) else { continue };
+        let command = agent.required("command", report, |agent, name, _| agent.take(name));
+        let args = agent.list("args", report, text).unwrap_or_default();
+        let argv = command.and_then(|command| match argv(&command.value, args) {
+            Ok(argv) => Some(argv),
+            Err(message) => {
+                agent.fail("command", message.to_owned(), report);
+                None
+            }
         });
-        let env = texts(&mut agent, "env", report, |_| Ok(()));
+        let env = variables(&mut agent, "env", report);
         let timeout = agent.limit("timeout", report).and_then(Limit::span);
-        let dir = agent.string("dir", report).map(Cow::into_owned);
-        agent.finish(report, &["command", "args", "env", "timeout", "dir"]);
-        let agent =
-            Agent { command: command.unwrap_or_default(), args: args.unwrap_or_default(), env, timeout, dir };
-        agents.insert(key.into_owned(), agent);
+        if timeout.is_some_and(Span::is_zero) {
+            agent.fail("timeout", "must be longer than 0s".to_owned(), report);
+        }
+        let cwd = agent.string("cwd", report).map(Cow::into_owned);
+        if let Some(cwd) = &cwd
+            && (cwd.trim().is_empty() || cwd.starts_with('/') || cwd.split('/').any(|step| step == ".."))
+        {
+            let message = "must be a directory in the repository, relative to its root".to_owned();
+            agent.fail("cwd", message, report);
+        }
+        agent.finish(report, &["command", "args", "env", "timeout", "cwd"]);
+        agents.insert(key.into_owned(), Agent { argv: argv.unwrap_or_default(), env, timeout, cwd });
     }
     agents
+}
+
+fn text(node: &Node<'_>) -> Result<String, String> {
+    match &node.data {
+        Data::String(text) => Ok(text.clone().into_owned()),
+        _ => Err(format!("must be a list of texts, found {}", node.kind())),
+    }
+}
+
+/// Puts a command and its arguments together: a text is read by a shell, a list is run as it is.
+fn argv(command: &Node<'_>, args: Vec<String>) -> Result<Vec<String>, &'static str> {
+    const WRONG: &str = "must be a text for a shell, or a list with a program first";
+    let mut argv: Vec<String> = match &command.data {
+        Data::String(text) if text.trim().is_empty() => return Err("must not be empty"),
+        Data::String(text) if args.is_empty() => ["sh", "-c", text].map(str::to_owned).into(),
+        // The arguments come to the end of the command, and no shell reads them.
+        Data::String(text) => ["sh", "-c", &format!("{text} \"$@\""), "sh"].map(str::to_owned).into(),
+        Data::List(words) => words.iter().map(text).collect::<Result<_, _>>().map_err(|_| WRONG)?,
+        _ => return Err(WRONG),
+    };
+    if argv.first().is_none_or(|program| program.trim().is_empty()) {
+        return Err(WRONG);
+    }
+    argv.extend(args);
+    Ok(argv)
+}
+
+/// Reads a list of names of variables.
+fn variables(table: &mut Table<'_>, name: &str, report: &mut Report<'_>) -> Vec<String> {
+    let names = table.list(name, report, |node| match &node.data {
+        Data::String(name) if !name.is_empty() && !name.contains(['=', '\0']) => {
+            Ok(name.clone().into_owned())
+        }
+        Data::String(name) => Err(format!("has `{name}`, which is no name of a variable")),
+        _ => Err(format!("must be a list of names of variables, found {}", node.kind())),
+    });
+    names.unwrap_or_default()
 }
 
 fn at_least_one(table: &mut Table<'_>, name: &str, report: &mut Report<'_>) -> Option<u32> {

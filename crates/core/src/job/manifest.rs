@@ -11,6 +11,7 @@ use serde_json::{Map, Value};
 use super::artifact::Artifact;
 use super::id::{JobId, NodeId, RunId};
 use super::outcome::NodeOutcome;
+use super::secret::Cut;
 use super::time_text;
 use crate::policy::{Kind, Policy};
 use crate::time::Timestamp;
@@ -74,6 +75,12 @@ pub struct ManifestNode {
     /// The nodes that it leads to, whatever the outcome; a terminal node has none.
     #[serde(default)]
     pub routes: Vec<NodeId>,
+    /// What the payloads of the artifacts that it makes have to look like, by type; see [`crate::job::misfit`].
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub schemas: BTreeMap<String, Value>,
+    /// Where values that nobody is to read were taken out of its arguments and gates, by the way to each text.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub cuts: BTreeMap<String, Vec<Cut>>,
 }
 
 /// An edge to a node that came before.

@@ -64,6 +64,10 @@ impl Metadata {
     pub const DEAD_LETTER: &'static str = "dead_letter";
     /// The exit code of an agent.
     pub const AGENT_EXIT_CODE: &'static str = "agent_exit_code";
+    /// The agent.
+    pub const AGENT_NAME: &'static str = "agent_name";
+    /// What was run as the agent.
+    pub const AGENT_COMMAND: &'static str = "agent_command";
     /// What came of cleaning up at a retry.
     pub const RETRY_CLEANUP_STATUS: &'static str = "retry_cleanup_status";
     /// What went wrong at it.
@@ -78,6 +82,20 @@ impl Metadata {
     pub const WORKTREE_PATH: &'static str = "worktree_path";
     /// What its worktree is called.
     pub const WORKTREE_NAME: &'static str = "worktree_name";
+    /// The branch that is checked out in its worktree.
+    pub const WORKTREE_BRANCH: &'static str = "worktree_branch";
+    /// The job that made its worktree.
+    pub const WORKTREE_OWNER: &'static str = "worktree_owner";
+    /// The worktree that it has removed.
+    pub const WORKTREE_CLEANED: &'static str = "worktree_cleaned";
+    /// What came of the last attempt to remove its worktree.
+    pub const WORKTREE_CLEANUP_STATUS: &'static str = "worktree_cleanup_status";
+    /// What went wrong at it.
+    pub const WORKTREE_CLEANUP_ERROR: &'static str = "worktree_cleanup_error";
+    /// The branch that it is about.
+    pub const BRANCH: &'static str = "branch";
+    /// Where a merge stands that it has begun: what is merged into what, and what came of it.
+    pub const MERGE: &'static str = "merge";
 
     /// Returns a value.
     #[must_use]
@@ -110,6 +128,11 @@ impl Metadata {
     /// Takes away every value whose name begins like that.
     pub fn clear_all(&mut self, prefix: &str) {
         self.0.retain(|name, _| !name.starts_with(prefix));
+    }
+
+    /// Returns the names and values, to change these.
+    pub fn iter_mut(&mut self) -> impl Iterator<Item = (&str, &mut Value)> {
+        self.0.iter_mut().map(|(name, value)| (name.as_str(), value))
     }
 
     /// Returns the names and values, sorted by name.

@@ -11,10 +11,13 @@ mod brief;
 mod cancel;
 mod collect;
 mod config;
+mod context;
+mod contract;
 mod event;
 mod extent;
 mod finish;
 mod gate;
+mod hide;
 mod id;
 mod inspect;
 mod manifest;
@@ -26,6 +29,7 @@ mod reset;
 mod result;
 mod rewind;
 mod schedule;
+mod secret;
 mod settle;
 mod shared;
 mod start;
@@ -44,10 +48,13 @@ pub use config::{
     Agent, Config, DEFAULT_GC_DAYS, DEFAULT_LOG_SIZE, DEFAULT_PROBE_INTERVAL, Display, DisplayFormat,
     KnownFields,
 };
+pub use context::{Context, ContextError, inherited};
+pub use contract::misfit;
 pub use event::{JobEvent, JobEventKind};
 pub use extent::LogExtent;
 pub use finish::{Ended, Finished, GoBack, Liveness, finish, loop_back, refuse};
 pub use gate::Refusal;
+pub use hide::HideError;
 pub use id::{Branch, IdError, JobId, NodeId, RunId, Slug};
 pub use inspect::{Finding, Gate, Inspection, Look};
 pub use manifest::{Loop, MANIFEST_VERSION, Manifest, ManifestError, ManifestNode, Retry};
@@ -61,6 +68,9 @@ pub use rewind::{Rewind, RewindError, rewind, sentinels};
 pub use schedule::{
     After, AfterPolicy, Approval, ApprovalState, Limits, Lock, LockMode, MissingProducer, Needed, PinnedHead,
     Precondition, Schedule, WaitKind, WaitReason,
+};
+pub use secret::{
+    Cut, HIDDEN, Hiding, LEAST_SECRET, MOST_SECRET, MissingSecret, OverlapError, SecretRefused, Secrets,
 };
 pub use settle::{Settled, World, settle};
 pub use shared::Shared;

@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::policy::rules_of_jobs;
-use super::value::{boolean, document, filled, limit, list, map, number, span, table, text, usual, words};
+use super::value::{boolean, document, filled, limit, list, map, number, span, table, usual, words};
 use crate::job::{DEFAULT_GC_DAYS, DEFAULT_LOG_SIZE, DEFAULT_PROBE_INTERVAL, DisplayFormat};
 use crate::view::jobs::Field;
 
@@ -23,7 +23,7 @@ pub fn config() -> Value {
         vec![
             ("commands", map("Aliases of templates, and the files that they stand for.", alias)),
             ("agents", map("How agents are called, by name.", agent())),
-            ("secrets", map("Where secrets come from, by name.", json!({ "type": "string" }))),
+            ("secrets", secrets()),
             ("scheduler", scheduler()),
             ("jobs", jobs()),
             ("display", display()),
@@ -37,14 +37,36 @@ pub fn config() -> Value {
 }
 
 fn agent() -> Value {
+    let command = json!({
+        "description": "What is run: a text for a shell, or a list with a program first.",
+        "anyOf": [
+            { "type": "string", "pattern": r"\S" },
+            { "type": "array", "items": { "type": "string" }, "minItems": 1 },
+        ],
+    });
     let mut fields = vec![
-        ("command", filled("The program.")),
+        ("command", command),
         ("args", list("Its arguments.", json!({ "type": "string" }))),
-        ("env", map("What is in its environment beside the rest.", json!({ "type": "string" }))),
-        ("dir", text("Where it runs.")),
+        (
+            "env",
+            variables("The variables of the environment that reach it, beside those that any program needs."),
+        ),
+        (
+            "cwd",
+            filled("Where it runs, from the root of the repository; where its node runs, if nobody says."),
+        ),
     ];
     fields.extend(limit("timeout", "timeout_ms", "How long it may take."));
     table("How an agent is called.", &["command"], fields)
+}
+
+fn secrets() -> Value {
+    let about = "The variables of the environment whose values are hidden in logs, records and payloads.";
+    table("What is hidden wherever something is kept or shown.", &[], vec![("env", variables(about))])
+}
+
+fn variables(about: &str) -> Value {
+    list(about, json!({ "type": "string", "pattern": "^[^=]+$" }))
 }
 
 fn scheduler() -> Value {

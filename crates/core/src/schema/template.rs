@@ -57,7 +57,12 @@ fn policy() -> Value {
 }
 
 fn contract() -> Value {
-    let fields = vec![("id", filled("The type of artifacts.")), ("version", text("Its version."))];
+    let schema = json!({
+        "type": "object",
+        "description": "What payloads have to look like: the words of JSON schema that are checked.",
+    });
+    let fields =
+        vec![("id", filled("The type of artifacts.")), ("version", text("Its version.")), ("schema", schema)];
     table("A type of artifacts.", &["id", "version"], fields)
 }
 

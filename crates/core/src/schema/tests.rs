@@ -33,12 +33,15 @@ scheduled_at = 2026-03-01T12:00:00Z
 
 const CONFIG: &str = r#"
 commands = { build = "file:build.toml" }
-secrets = { token = "env:TOKEN" }
+secrets = { env = ["TOKEN"] }
 [agents.default]
 command = "agent"
 args = ["-p"]
-env = { A = "b" }
+env = ["A"]
 timeout = "infinity"
+cwd = "tools"
+[agents.listed]
+command = ["agent", "-p"]
 [scheduler]
 capacity = 4
 probe_interval = "1m 30s"
@@ -70,6 +73,7 @@ missing_producer = "wait"
 [[artifact_contracts]]
 id = "package"
 version = "v1"
+schema = { type = "object", properties = { size = { type = "integer" } }, required = ["size"] }
 [[imports]]
 name = "other"
 path = "other.toml"
@@ -134,7 +138,10 @@ fn read_tables() -> Tables {
     let mut tables = Tables::new();
     for (path, known) in noted::take() {
         let path = number.replace_all(&path, "[]");
-        let path = kind.replace(&path, "$1[]").replace("agents.default", "agents.*");
+        let path = kind
+            .replace(&path, "$1[]")
+            .replace("agents.default", "agents.*")
+            .replace("agents.listed", "agents.*");
         let path = path.replace("produces.succeeded[]", "needs[]");
         tables.entry(path).or_default().insert(known.into_iter().collect());
     }
@@ -296,6 +303,9 @@ fn what_is_wrong_does_not_fit() {
         "[jobs.logs]\nmax_size = 'large'",
         "[display.lists.jobs]\nfields = []",
         "[agents.x]\nargs = []",
+        "[agents.x]\ncommand = []",
+        "[agents.x]\ncommand = 'a'\nenv = ['A=b']",
+        "[secrets]\nTOKEN = 'x'",
         "other = 1",
     ] {
         assert!(!wrong(&config(), &json_of(text)).is_empty(), "{text}");

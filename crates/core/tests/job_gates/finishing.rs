@@ -26,6 +26,8 @@ pub(crate) fn node(policy: &Policy) -> ManifestNode {
         loops: Vec::new(),
         retry: None,
         routes: Vec::new(),
+        schemas: BTreeMap::new(),
+        cuts: BTreeMap::new(),
     }
 }
 

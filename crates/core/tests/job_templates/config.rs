@@ -19,11 +19,14 @@ draft = "file:.tidewheel/workflows/draft.toml"
 [agents.default]
 command = "my-agent"
 args = ["-p"]
-env = { A = "b" }
+env = ["A"]
 timeout = "10m"
-dir = "sub"
+cwd = "sub"
+[agents.listed]
+command = ["my-agent", "-p"]
+args = ["x y"]
 [secrets]
-token = "env:TOKEN"
+env = ["TOKEN", "PASSWORD"]
 [scheduler]
 capacity = 3
 probe_interval = "250ms"
@@ -46,10 +49,11 @@ max_retries = 1
     .unwrap();
     assert_eq!(config.commands["draft"], "file:.tidewheel/workflows/draft.toml");
     let agent = &config.agents["default"];
-    assert_eq!((agent.command.as_str(), agent.args[0].as_str()), ("my-agent", "-p"));
+    assert_eq!(agent.argv, ["sh", "-c", "my-agent \"$@\"", "sh", "-p"]);
+    assert_eq!(config.agents["listed"].argv, ["my-agent", "-p", "x y"]);
     assert_eq!(agent.timeout, Some(Span::from_secs(600)));
-    assert_eq!(agent.env["A"], "b");
-    assert_eq!(config.secrets["token"], "env:TOKEN");
+    assert_eq!((agent.env.as_slice(), agent.cwd.as_deref()), (&["A".to_owned()][..], Some("sub")));
+    assert_eq!(config.secrets, ["TOKEN", "PASSWORD"]);
     assert_eq!(config.capacity, Some(3));
     assert_eq!(config.probe_interval, Span::from_millis(250));
     assert!(config.cleanup_worktree);
@@ -84,6 +88,20 @@ fn what_means_nothing_is_refused_with_its_place() {
     let bad = [
         ("[commands]\nx = 'draft.toml'", "commands.x: must be \"file:PATH\", got `draft.toml`"),
         ("[agents.x]\nargs = []", "agents.x.command: is missing"),
+        ("[agents.x]\ncommand = ' '", "agents.x.command: must not be empty"),
+        (
+            "[agents.x]\ncommand = [1]",
+            "agents.x.command: must be a text for a shell, or a list with a program first",
+        ),
+        (
+            "[agents.x]\ncommand = 'a'\ncwd = 'a/../..'",
+            "agents.x.cwd: must be a directory in the repository, relative to its root",
+        ),
+        (
+            "[agents.x]\ncommand = 'a'\nenv = ['A=b']",
+            "agents.x.env: has `A=b`, which is no name of a variable",
+        ),
+        ("[secrets]\nTOKEN = 'x'", "secrets.TOKEN: is not a known field"),
         (
             "[scheduler]\ncapacity = 0",
             "scheduler.capacity: must be at least 1: with 0 nothing would ever run",

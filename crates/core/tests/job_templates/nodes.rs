@@ -145,10 +145,65 @@ fn what_cannot_run_yet_is_refused_by_name() {
     }
     let available: Vec<&str> =
         LABELS.iter().filter(|label| label.is_available).map(|label| label.operation).collect();
-    let known = ["command.run", "cicd.run", "terminal", "gate.approval", "gate.stop_condition", "gate.cicd"];
+    let known = [
+        "command.run",
+        "cicd.run",
+        "prompt.resolve",
+        "prompt.resolve",
+        "worktree.prepare",
+        "worktree.cleanup",
+        "plan.persist",
+        "git.stage_commit",
+        "git.integrate_plan_branch",
+        "git.save_worktree_patch",
+        "patch.pipeline_prepare",
+        "patch.execute_pipeline",
+        "patch.pipeline_finalize",
+        "build.materialize_step",
+        "merge.sentinel.write",
+        "merge.sentinel.clear",
+        "agent.invoke",
+        "terminal",
+        "gate.approval",
+        "gate.stop_condition",
+        "gate.conflict_resolution",
+        "gate.cicd",
+    ];
     assert_eq!(available, known);
     assert_eq!(LABELS.len(), 22);
     assert_eq!(Label::find("cap.env.builtin.command.run"), None);
+}
+
+#[test]
+fn names_of_plans_and_branches_are_refused_where_they_stand() {
+    let prepare = |args: &str| problems(&using("cap.env.builtin.worktree.prepare", "builtin", args));
+    assert_eq!(
+        prepare("args = { slug = '../x', branch = 'a..b', base = '-x', purpose = 'a/b' }"),
+        [
+            "nodes[n].args.slug: `../x` is no slug: it must not begin with a dot or a dash",
+            "nodes[n].args.branch: `a..b` is no branch name: it has `..`, `//` or `@{`",
+            "nodes[n].args.base: `-x` is no branch name: it must not begin with a dash",
+            "nodes[n].args.purpose: `a/b` is no slug: only letters, digits, `_`, `-` and `.` are allowed",
+        ]
+    );
+    // What would be no branch is no plan either.
+    assert_eq!(
+        prepare("args = { slug = 'a..b' }"),
+        ["nodes[n].args.slug: `draft/a..b` is no branch name: it has `..`, `//` or `@{`"]
+    );
+    run(&using("cap.env.builtin.worktree.prepare", "builtin", "args = { slug = 'alpha', base = 'feat/x' }"));
+    let merge = |args: &str| problems(&using("cap.env.builtin.git.integrate_plan_branch", "builtin", args));
+    assert_eq!(
+        merge("args = { slug = 'alpha' }"),
+        ["template T@v1 node `n` needs a target arg for git.integrate_plan_branch"]
+    );
+    let args = "args = { slug = 'alpha', target = 'main', squash = 'off', delete_branch = true }";
+    run(&using("cap.env.builtin.git.integrate_plan_branch", "builtin", args));
+    // Those that a fallback brings along, too.
+    let policy =
+        "[[policies]]\nmatch = { default = true }\nfallback = { overrides = { args = { slug = '..' } } }";
+    let text = using("cap.env.builtin.worktree.prepare", "builtin", "args = { slug = 'alpha' }") + policy;
+    assert!(problems(&text)[0].contains("`..` is no slug"), "{:?}", problems(&text));
 }
 
 #[test]
@@ -238,12 +293,32 @@ fn artifacts_of_every_outcome_have_their_producer() {
 
 #[test]
 fn contracts_say_nothing_that_does_not_act() {
-    let text = "[[artifact_contracts]]\nid = 'x'\nversion = 'v1'\nschema = { type = 'object' }\n".to_owned()
-        + &node("a", "");
+    let contract =
+        |schema: &str| format!("[[artifact_contracts]]\nid = 'x'\nversion = 'v1'\nschema = {schema}\n");
+    let makes = node("a", "produces.succeeded = [{ custom = { type_id = 'x', key = 'k' } }]");
+    let schemas =
+        |text: &str| run(text).manifest.nodes.values().map(|node| node.schemas.len()).sum::<usize>();
+    assert_eq!(schemas(&(contract("{ type = 'object' }") + &node("a", ""))), 0);
     assert_eq!(
-        problems(&text),
-        ["artifact_contracts[0].schema: is not available yet: payloads are not checked"]
+        problems(&(contract("{ type = 'object' }") + &makes)),
+        [
+            "template T@v1 node `a` produces `custom:x:k`, whose contract has a schema, and command.run writes no payload"
+        ]
     );
+    let found = problems(&(contract("{ type = 'object', allOf = [] }") + &node("a", "")));
+    assert_eq!(found, ["artifact_contracts[0].schema.allOf: is no word of a schema that is checked here"]);
+    // A value that stands for the work of an agent has to fit, too.
+    let agent = "[[nodes]]\nid = 'b'\nkind = 'agent'\nuses = 'cap.agent.invoke'\n\
+                 needs = [{ custom = { type_id = 'prompt_text', key = 'k' } }]\n\
+                 produces.succeeded = [{ custom = { type_id = 'x', key = 'k' } }]\n\
+                 [[policies]]\nmatch = { name = 'b' }\non_failure = 'fallback'\nfallback = { value = 'text' }\n";
+    assert_eq!(
+        problems(&(contract("{ type = 'object' }") + agent)),
+        [
+            "template T@v1 node `b` has a fallback whose value does not fit the contract `x`: $: must be of type object, found a string"
+        ]
+    );
+    assert_eq!(schemas(&(contract("{ type = 'string' }") + agent)), 1);
 }
 
 #[test]

@@ -14,6 +14,7 @@ use rustix::process::{
     Pid, PidfdFlags, Signal, WaitOptions, getpid, kill_process_group, pidfd_open, set_child_subreaper,
     waitpid,
 };
+use tidewheel_core::job::Secrets;
 
 use super::family::{self, Descendants, Family as _};
 use super::identity::DETACHED;
@@ -36,6 +37,10 @@ pub struct Attempt<'a> {
     pub stdin: Option<File>,
     /// Where its output goes.
     pub logs: Logs,
+    /// How many of the last bytes of its output are kept beside that; a few where nobody says.
+    pub keeps: Option<usize>,
+    /// What nobody is to read in its output.
+    pub secrets: Secrets,
     /// How long it may take.
     pub timeout: Option<Duration>,
     /// How long it may write nothing.
@@ -183,15 +188,17 @@ pub fn run(attempt: Attempt<'_>) -> Result<Ended, AttemptError> {
     let logs = [open(&attempt.logs.stdout)?, open(&attempt.logs.stderr)?];
     // Refused only by systems that do not know it; they lose sight of processes that leave their group.
     let _refused = set_child_subreaper(Some(getpid()));
-    let Attempt { program, stdin, timeout, heartbeat, grace, on_spawn, is_cancelled, cancel_in, .. } =
-        attempt;
+    let keeps = attempt.keeps.unwrap_or(KEPT);
+    let Attempt {
+        program, stdin, secrets, timeout, heartbeat, grace, on_spawn, is_cancelled, cancel_in, ..
+    } = attempt;
     let child = match spawn(&program, stdin) {
         Ok(child) => child,
         Err(source) => return Err(StartError { program, source }.into()),
     };
     let (id, main) = (child.id(), Pid::from_child(&child));
     let wait_error = |source| AttemptError::Wait { id, source };
-    let (fd, mut streams) = match hold(child, logs) {
+    let (fd, mut streams) = match hold(child, logs, keeps, &secrets) {
         Ok(held) => held,
         Err(source) => {
             end_unseen(main);
@@ -226,18 +233,26 @@ fn spawn(program: &Program, stdin: Option<File>) -> io::Result<Child> {
     if let Some(directory) = program.directory() {
         command.current_dir(directory);
     }
+    for name in program.unset() {
+        command.env_remove(name);
+    }
     command.args(program.args()).env_remove(DETACHED).envs(program.vars()).process_group(0);
     command.stdin(stdin.map_or_else(Stdio::null, Stdio::from)).stdout(Stdio::piped()).stderr(Stdio::piped());
     command.spawn()
 }
 
 /// Takes hold of a process and of what it writes.
-fn hold(mut child: Child, [out_log, err_log]: [LogFile; 2]) -> io::Result<(OwnedFd, Streams)> {
+fn hold(
+    mut child: Child,
+    [out_log, err_log]: [LogFile; 2],
+    keeps: usize,
+    secrets: &Secrets,
+) -> io::Result<(OwnedFd, Streams)> {
     let missing = || io::Error::other("a process without its pipes");
     let stdout = child.stdout.take().ok_or_else(missing)?;
     let stderr = child.stderr.take().ok_or_else(missing)?;
     let fd = pidfd_open(Pid::from_child(&child), PidfdFlags::empty())?;
-    let streams = Streams::new((stdout.into(), out_log), (stderr.into(), err_log), KEPT)?;
+    let streams = Streams::new((stdout.into(), out_log, keeps), (stderr.into(), err_log, KEPT), secrets)?;
     Ok((fd, streams))
 }
 

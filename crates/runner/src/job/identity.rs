@@ -58,7 +58,7 @@ impl Identity {
 }
 
 /// Returns what only the processes of this attempt have.
-fn token(job: &JobId, attempt: u32, data: &Path) -> OsString {
+pub(super) fn token(job: &JobId, attempt: u32, data: &Path) -> OsString {
     let mut token = OsString::from(format!("{job}:{attempt}:"));
     token.push(one_name_of(data));
     token

@@ -10,6 +10,7 @@ use rustix::io::Errno;
 
 use super::log::LogFile;
 use crate::process::{Capture, Captured};
+use tidewheel_core::job::{Hiding, Secrets};
 
 /// The two streams of a process.
 #[derive(Debug)]
@@ -24,6 +25,36 @@ struct Stream {
     pipe: Option<std::fs::File>,
     log: LogFile,
     kept: Capture,
+    /// What hides values that nobody is to read, and what it let through last.
+    hiding: Option<Hiding>,
+    shown: Vec<u8>,
+}
+
+impl Stream {
+    fn take(&mut self, piece: &[u8]) {
+        let Some(hiding) = &mut self.hiding else {
+            self.log.write(piece);
+            // A tail is never full.
+            let _flow = self.kept.take(piece);
+            return;
+        };
+        hiding.push(piece, &mut self.shown);
+        self.show();
+    }
+
+    /// Nothing more comes.
+    fn finish(&mut self) {
+        if let Some(hiding) = &mut self.hiding {
+            hiding.finish(&mut self.shown);
+            self.show();
+        }
+    }
+
+    fn show(&mut self) {
+        self.log.write(&self.shown);
+        let _flow = self.kept.take(&self.shown);
+        self.shown.clear();
+    }
 }
 
 /// So many bytes are fetched at once: as many as a pipe holds.
@@ -32,16 +63,17 @@ const PIECE: usize = 64 * 1_024;
 const FULL_PIPE: usize = 1_024;
 
 impl Streams {
-    /// Takes the pipes of a process. Of each stream the last bytes are kept.
+    /// Takes the pipes of a process. Of each stream so many of the last bytes are kept, and nothing of any secret.
     pub(super) fn new(
-        stdout: (OwnedFd, LogFile),
-        stderr: (OwnedFd, LogFile),
-        keeps: usize,
+        stdout: (OwnedFd, LogFile, usize),
+        stderr: (OwnedFd, LogFile, usize),
+        secrets: &Secrets,
     ) -> io::Result<Self> {
-        let stream = |(pipe, log): (OwnedFd, LogFile)| -> io::Result<Stream> {
+        let stream = |(pipe, log, keeps): (OwnedFd, LogFile, usize)| -> io::Result<Stream> {
             // Somebody who left the job may hold the other end for ever.
             fcntl_setfl(&pipe, fcntl_getfl(&pipe)? | OFlags::NONBLOCK)?;
-            Ok(Stream { pipe: Some(pipe.into()), log, kept: Capture::tail(keeps) })
+            let (pipe, kept) = (Some(pipe.into()), Capture::tail(keeps));
+            Ok(Stream { pipe, log, kept, hiding: secrets.in_stream(), shown: Vec::new() })
         };
         Ok(Self {
             streams: [stream(stdout)?, stream(stderr)?],
@@ -87,6 +119,7 @@ impl Streams {
                 break;
             }
         }
+        self.streams.iter_mut().for_each(Stream::finish);
         let [stdout, stderr] = self.streams;
         let log_errors = [stdout.log.finish(), stderr.log.finish()];
         Ok(Finished {
@@ -130,10 +163,7 @@ impl Streams {
             match pipe.read(&mut self.buffer) {
                 Ok(0) => stream.pipe = None,
                 Ok(length) => {
-                    let piece = &self.buffer[..length];
-                    stream.log.write(piece);
-                    // A tail is never full.
-                    let _flow = stream.kept.take(piece);
+                    stream.take(&self.buffer[..length]);
                     self.heard_at = Instant::now();
                     is_any = true;
                 }

@@ -2,30 +2,24 @@
 //! the record says that the job owns it.
 
 use std::fs;
-use std::io;
 use std::path::{Component, Path, PathBuf};
 
-use tidewheel_core::job::{Cleanup, Metadata, Record};
+use tidewheel_core::job::{Cleanup, JobId, Metadata, Record};
 
-use crate::probe::{Git, GitError};
+use crate::git::{RemoveError, Repository};
 
 /// Why a worktree is still there.
 #[derive(Debug, thiserror::Error)]
-enum CleanError {
+pub(super) enum CleanError {
     #[error("refusing to clean unsafe worktree path {0}")]
     Unsafe(String),
-    #[error("{0}")]
-    Git(#[from] GitError),
-    #[error("cannot remove {path}: {source}")]
-    Io { path: String, source: io::Error },
-    #[error("worktree {0} is still there")]
-    Left(String),
+    #[error(transparent)]
+    Remove(#[from] RemoveError),
 }
 
 /// Removes the worktree that a job owns, if it owns one. The job must not run.
 pub(super) fn clean(record: &Record, root: &Path, data: &Path) -> Cleanup {
-    let owns = record.metadata.get(Metadata::WORKTREE_OWNED).and_then(serde_json::Value::as_bool);
-    let Some(path) = record.metadata.text(Metadata::WORKTREE_PATH).filter(|_| owns == Some(true)) else {
+    let Some(path) = record.metadata.text(Metadata::WORKTREE_PATH).filter(|_| owns(record)) else {
         return Cleanup::Skipped;
     };
     match remove(path, root, data) {
@@ -34,30 +28,51 @@ pub(super) fn clean(record: &Record, root: &Path, data: &Path) -> Cleanup {
     }
 }
 
-fn remove(given: &str, root: &Path, data: &Path) -> Result<(), CleanError> {
-    let path = owned_place(given, root, data).ok_or_else(|| CleanError::Unsafe(given.to_owned()))?;
-    let git = Git::at(root);
-    let fail = |source| CleanError::Io { path: given.to_owned(), source };
-    let refusal = if git.has_worktree(&path)? { git.remove_worktree(&path).err() } else { None };
-    // What git does not know, or has forgotten, is a directory like any other.
-    match fs::symlink_metadata(&path) {
-        Ok(_) if !git.has_worktree(&path)? => fs::remove_dir_all(&path).map_err(fail)?,
-        Ok(_) => return Err(refusal.map_or_else(|| CleanError::Left(given.to_owned()), CleanError::Git)),
-        Err(error) if error.kind() == io::ErrorKind::NotFound => {}
-        Err(error) => return Err(fail(error)),
+/// Removes the worktrees of jobs that are gone: they are known by their names. Returns what could not be removed.
+pub(super) fn clean_all_of<'a>(
+    jobs: impl Iterator<Item = &'a JobId>,
+    root: &Path,
+    data: &Path,
+) -> Vec<String> {
+    let Ok(entries) = fs::read_dir(data.join("tmp-worktrees")) else { return Vec::new() };
+    let names: Vec<String> =
+        entries.flatten().filter_map(|entry| entry.file_name().into_string().ok()).collect();
+    if names.is_empty() {
+        return Vec::new();
     }
-    Ok(())
+    let endings: Vec<String> = jobs.map(|id| format!("-{id}")).collect();
+    let is_theirs = |name: &&String| endings.iter().any(|ending| name.ends_with(ending.as_str()));
+    let owned = names.iter().filter(is_theirs).filter(|name| !name.starts_with(PEOPLES));
+    let removed =
+        owned.map(|name| remove(&format!("{}/{name}", data.join("tmp-worktrees").display()), root, data));
+    removed.filter_map(|removed| Some(removed.err()?.to_string())).collect()
+}
+
+/// How worktrees begin that people made for themselves.
+const PEOPLES: &str = "workspace-";
+
+/// Tells whether a job made the worktree that its record names. Those after it work in the same one, and own nothing.
+fn owns(record: &Record) -> bool {
+    let is_owned = record.metadata.get(Metadata::WORKTREE_OWNED).and_then(serde_json::Value::as_bool);
+    let owner = record.metadata.text(Metadata::WORKTREE_OWNER);
+    is_owned == Some(true) && owner.is_none_or(|owner| owner == record.id.as_str())
+}
+
+/// Removes a worktree of a job.
+pub(super) fn remove(given: &str, root: &Path, data: &Path) -> Result<(), CleanError> {
+    let path = owned_place(given, root, data).ok_or_else(|| CleanError::Unsafe(given.to_owned()))?;
+    Ok(Repository::at(root).remove_worktree(&path)?)
 }
 
 /// Returns the whole path of a worktree of a job: one step below the place of all of them, and no link to elsewhere.
 /// Those that people made for themselves are not touched.
-fn owned_place(given: &str, root: &Path, data: &Path) -> Option<PathBuf> {
+pub(super) fn owned_place(given: &str, root: &Path, data: &Path) -> Option<PathBuf> {
     let places = data.join("tmp-worktrees");
     let whole = root.join(given);
     let step = whole.strip_prefix(&places).ok()?;
     let mut steps = step.components();
     let (Some(Component::Normal(name)), None) = (steps.next(), steps.next()) else { return None };
-    if name.as_encoded_bytes().starts_with(b"workspace-") {
+    if name.as_encoded_bytes().starts_with(PEOPLES.as_bytes()) {
         return None;
     }
     // Git knows worktrees by their real paths; a link on the way to them would lead elsewhere.

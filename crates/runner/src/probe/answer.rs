@@ -5,10 +5,10 @@ use std::path::{Path, PathBuf};
 use tidewheel_core::job::{Answer, Artifact, JobId, JobStatus, Question, Slug};
 use tidewheel_store::jobs::JobStore;
 
-use super::git::{Git, GitError};
+use crate::git::{GitError, Repository};
 
 /// What changes all the time and is nobody's work: it does not make a tree unclean.
-const EPHEMERAL: [&str; 4] =
+pub const EPHEMERAL: [&str; 4] =
     [".tidewheel/jobs", ".tidewheel/sessions", ".tidewheel/tmp", ".tidewheel/tmp-worktrees"];
 
 /// Answers the questions of one pass.
@@ -35,7 +35,8 @@ impl<'s> Prober<'s> {
             Question::Artifact(artifact) => self.artifact(artifact),
             Question::Head(branch) => text(self.git().head_of(branch.as_str())),
             Question::CleanTree { root } => {
-                let git = root.as_ref().map_or_else(|| self.git(), |root| Git::at(&self.root.join(root)));
+                let git =
+                    root.as_ref().map_or_else(|| self.git(), |root| Repository::at(&self.root.join(root)));
                 yes_or_no(git.is_clean_beside(&EPHEMERAL))
             }
             Question::BranchExists(branch) => self.branch(branch.as_str()),
@@ -100,8 +101,8 @@ impl<'s> Prober<'s> {
         yes_or_no(self.git().head_of(name).map(|head| head.is_some()))
     }
 
-    fn git(&self) -> Git {
-        Git::at(&self.root)
+    fn git(&self) -> Repository {
+        Repository::at(&self.root)
     }
 }
 

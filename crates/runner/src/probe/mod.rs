@@ -2,7 +2,5 @@
 //! judges nothing.
 
 mod answer;
-mod git;
 
-pub use answer::Prober;
-pub use git::{Git, GitError};
+pub use answer::{EPHEMERAL, Prober};

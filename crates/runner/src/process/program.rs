@@ -1,6 +1,6 @@
 //! What is to be run: a program, its arguments and its surroundings. No shell reads it.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::{OsStr, OsString};
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -10,6 +10,7 @@ use std::path::{Path, PathBuf};
 pub struct Program {
     argv: Vec<OsString>,
     env: BTreeMap<OsString, OsString>,
+    unset: BTreeSet<OsString>,
     clears_env: bool,
     directory: Option<PathBuf>,
 }
@@ -24,6 +25,13 @@ impl Program {
     #[must_use]
     pub fn env(mut self, key: impl Into<OsString>, value: impl Into<OsString>) -> Self {
         self.env.insert(key.into(), value.into());
+        self
+    }
+
+    /// Keeps one variable that this process has in its environment from it.
+    #[must_use]
+    pub fn env_remove(mut self, key: impl Into<OsString>) -> Self {
+        self.unset.insert(key.into());
         self
     }
 
@@ -56,6 +64,11 @@ impl Program {
     /// Returns the variables that were given, sorted by name.
     pub fn vars(&self) -> impl Iterator<Item = (&OsStr, &OsStr)> {
         self.env.iter().map(|(key, value)| (key.as_os_str(), value.as_os_str()))
+    }
+
+    /// Returns the names of the variables that are kept from it, sorted.
+    pub fn unset(&self) -> impl Iterator<Item = &OsStr> {
+        self.unset.iter().map(OsString::as_os_str)
     }
 
     /// Tells whether it sees nothing of the environment of this process.

@@ -28,6 +28,9 @@ impl Spawn for System {
         if let Some(directory) = program.directory() {
             command.current_dir(directory);
         }
+        for name in program.unset() {
+            command.env_remove(name);
+        }
         command.args(program.args()).envs(program.vars()).process_group(0);
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
         let mut child = command.spawn()?;

@@ -3,6 +3,7 @@
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
+use tidewheel_core::job::Secrets;
 use tidewheel_runner::job::attempt::{Attempt, End, Logs, run};
 use tidewheel_runner::process::Program;
 
@@ -40,6 +41,8 @@ fn attempts_one_after_the_other() {
                 stderr: folder.join("stderr.log"),
                 limit: 1 << 20,
             },
+            keeps: None,
+            secrets: Secrets::default(),
             timeout: Some(Duration::from_secs(60)),
             heartbeat: None,
             grace: Duration::from_secs(1),

@@ -1,18 +1,62 @@
 //! What nodes do, with processes that are told how to end.
 
+use std::io;
 use std::os::unix::process::ExitStatusExt as _;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::sync::Arc;
 use std::time::Duration;
 
 use serde_json::{Value, json};
 use tempfile::TempDir;
-use tidewheel_core::job::{Approval, ApprovalState, JobId, ManifestNode, Metadata, NodeOutcome, Record};
+use tidewheel_core::job::{
+    Approval, ApprovalState, Artifact, JobId, Manifest, ManifestNode, Metadata, NodeOutcome, Record,
+};
 use tidewheel_core::policy::ErrorCode;
 use tidewheel_core::time::Timestamp;
+use tidewheel_runner::git::{Git, System};
 use tidewheel_runner::job::attempt::{AttemptError, End, Ended};
-use tidewheel_runner::job::operation::{Node, NodeEnd, run, run_child};
-use tidewheel_runner::process::{Captured, Program, StartError};
+use tidewheel_runner::job::operation::{AgentProgram, Around, Node, NodeEnd, Task, run, run_child};
+use tidewheel_runner::process::{Captured, StartError};
+use tidewheel_store::jobs::JobStoreError;
+
+/// A node that has nobody around it.
+#[derive(Debug)]
+struct Alone(PathBuf);
+
+impl Around for Alone {
+    fn data(&self) -> &Path {
+        &self.0
+    }
+
+    fn now(&self) -> Timestamp {
+        Timestamp::from_nanos(0)
+    }
+
+    fn manifest(&self) -> Result<Option<Manifest>, JobStoreError> {
+        Ok(None)
+    }
+
+    fn payload(&self, _: &Artifact) -> Result<Option<Value>, JobStoreError> {
+        Ok(None)
+    }
+
+    fn git(&self) -> Arc<dyn Git> {
+        Arc::new(System::default())
+    }
+
+    fn note(&self, _: &[(&str, Value)]) -> io::Result<()> {
+        Ok(())
+    }
+
+    fn say(&self, _: &str) {}
+
+    fn complain(&self, _: &str) {}
+
+    fn agent(&self, _: &str) -> Option<&AgentProgram> {
+        None
+    }
+}
 
 struct Bench {
     root: TempDir,
@@ -43,11 +87,12 @@ impl Bench {
         self.run_with(&mut really)
     }
 
-    fn run_with(&self, execute: &mut dyn FnMut(Program) -> Result<Ended, AttemptError>) -> NodeEnd {
+    fn run_with(&self, execute: &mut dyn FnMut(Task) -> Result<Ended, AttemptError>) -> NodeEnd {
         let node: ManifestNode = serde_json::from_value(self.node.clone()).unwrap();
         let overrides = self.overrides.as_ref().map(|overrides| overrides.as_object().unwrap());
         let (record, root) = (&self.record, self.root.path());
-        run(&Node { node: &node, record, attempt: self.attempt, root, overrides }, execute)
+        let around = Alone(root.join(".tidewheel"));
+        run(&Node { node: &node, record, attempt: self.attempt, root, overrides, around: &around }, execute)
     }
 
     fn made(&self, file: &str) -> bool {
@@ -56,7 +101,8 @@ impl Bench {
 }
 
 /// Runs a program without a supervisor, which would take the children of other tests away.
-fn really(program: Program) -> Result<Ended, AttemptError> {
+fn really(task: Task) -> Result<Ended, AttemptError> {
+    let program = task.program;
     let mut command = Command::new(program.name().unwrap());
     let output = command.args(program.args()).current_dir(program.directory().unwrap()).output();
     let output = output.map_err(|source| StartError { program: program.clone(), source })?;
@@ -250,7 +296,9 @@ fn m_148_nothing_runs_outside_the_repository() {
         bench.record.metadata.set(Metadata::EXECUTION_ROOT, path);
         bench.root = TempDir::new().unwrap();
         let node: ManifestNode = serde_json::from_value(bench.node.clone()).unwrap();
-        let node = Node { node: &node, record: &bench.record, attempt: 1, root: &root, overrides: None };
+        let around = Alone(root.join(".tidewheel"));
+        let (record, around) = (&bench.record, &around);
+        let node = Node { node: &node, record, attempt: 1, root: &root, overrides: None, around };
         run(&node, &mut really)
     };
     let above = root.parent().unwrap().join("evil");
@@ -283,7 +331,7 @@ fn a_job_without_a_run_is_this_binary_with_its_arguments() {
 
 #[test]
 fn an_operation_that_is_not_there_is_named() {
-    let end = Bench::new("cap.env.builtin.git.stage_commit", json!({})).run();
-    assert_end(&end, Failed, 1, "this release has no operation `cap.env.builtin.git.stage_commit`");
+    let end = Bench::new("cap.env.builtin.git.blame", json!({})).run();
+    assert_end(&end, Failed, 1, "this release has no operation `cap.env.builtin.git.blame`");
     assert!(end.non_retryable);
 }

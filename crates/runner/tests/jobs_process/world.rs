@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 use tempfile::TempDir;
-use tidewheel_core::job::{JobId, NodeId, Record, RunId};
+use tidewheel_core::job::{JobId, NodeId, Record, RunId, Secrets};
 use tidewheel_core::time::Timestamp;
 use tidewheel_runner::job::Identity;
 use tidewheel_runner::job::attempt::{Attempt, Logs, run};
@@ -254,6 +254,8 @@ fn a_supervisor() {
             stderr: job.join("stderr.log"),
             limit: part["limit"].as_u64().unwrap_or(64 << 20),
         },
+        keeps: None,
+        secrets: Secrets::default(),
         timeout: millis("timeout_ms"),
         heartbeat: millis("heartbeat_ms"),
         grace: millis("grace_ms").unwrap(),

@@ -13,8 +13,8 @@ use crate::view::block::{block, named};
 use crate::view::problems::Wrong;
 
 /// Looks whether all is in order.
-pub(super) fn run(place: &Place, format: Format) -> Result<Exit, Ending> {
-    let mut missing = files::missing(place)?;
+pub(super) fn run(place: &Place, wanted: files::Wanted, format: Format) -> Result<Exit, Ending> {
+    let mut missing = files::missing(place, wanted)?;
     let mut wrong: Vec<(Code, Wrong)> = Vec::new();
     let settings = Settings::look(place)?.unwrap_or_else(|found| {
         wrong.push((Code::ConfigInvalid, found));
@@ -51,7 +51,11 @@ pub(super) fn run(place: &Place, format: Format) -> Result<Exit, Ending> {
             rows.extend((!files.is_empty()).then(|| ("Wrong", named(&files))));
             output::text(&block(&rows, ""))?;
             if !missing.is_empty() {
-                output::hint("`tidewheel init` makes what is missing, and keeps what is there.");
+                let command = match wanted {
+                    files::Wanted::First => "tidewheel init",
+                    files::Wanted::Stages => "tidewheel init --stages",
+                };
+                output::hint(&format!("`{command}` makes what is missing, and keeps what is there."));
             }
         }
     }

@@ -23,21 +23,49 @@ pub(super) const HELLO: &str = ".tidewheel/workflows/hello.toml";
 /// What git is not to look at.
 pub(super) const IGNORE: &str = ".gitignore";
 
+/// What every repository begins with.
 const TEXTS: [(&str, &str); 2] = [(CONFIG, include_str!("config.toml")), (HELLO, include_str!("hello.toml"))];
+
+/// The stages from a spec to a merged branch.
+const STAGES: [(&str, &str); 4] = [
+    (".tidewheel/workflows/draft.toml", include_str!("stages/draft.toml")),
+    (".tidewheel/workflows/approve.toml", include_str!("stages/approve.toml")),
+    (".tidewheel/workflows/merge.toml", include_str!("stages/merge.toml")),
+    (".tidewheel/workflows/develop.toml", include_str!("stages/develop.toml")),
+];
+
+/// Which files are wanted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Wanted {
+    /// What every repository begins with.
+    First,
+    /// The stages, too.
+    Stages,
+}
+
+impl Wanted {
+    fn stages(self) -> &'static [(&'static str, &'static str)] {
+        match self {
+            Self::First => &[],
+            Self::Stages => &STAGES,
+        }
+    }
+}
 
 /// What changes all the time.
 const IGNORED: [&str; 4] =
     [".tidewheel/jobs/", ".tidewheel/sessions/", ".tidewheel/tmp/", ".tidewheel/tmp-worktrees/"];
 
 /// Makes what is not there.
-pub(super) fn make(place: &Place) -> Result<Made, CommandError> {
+pub(super) fn make(place: &Place, wanted: Wanted) -> Result<Made, CommandError> {
     let mut made = Made::default();
+    let texts = || TEXTS.iter().chain(wanted.stages()).copied();
     // What cannot be made is found before anything is made.
-    for (name, _) in TEXTS {
+    for (name, _) in texts() {
         is_there(&place.root, name)?;
     }
     let ignored = ignored(&place.root)?;
-    for (name, text) in TEXTS {
+    for (name, text) in texts() {
         if is_there(&place.root, name)? {
             made.kept.push(name);
             continue;
@@ -67,10 +95,12 @@ pub(super) fn make(place: &Place) -> Result<Made, CommandError> {
 }
 
 /// Returns what is not there: names of files, and the lines of a file that lack.
-pub(super) fn missing(place: &Place) -> Result<Vec<String>, CommandError> {
+pub(super) fn missing(place: &Place, wanted: Wanted) -> Result<Vec<String>, CommandError> {
     let mut missing = Vec::new();
-    if !is_there(&place.root, CONFIG)? {
-        missing.push(CONFIG.to_owned());
+    for name in [CONFIG].into_iter().chain(wanted.stages().iter().map(|(name, _)| *name)) {
+        if !is_there(&place.root, name)? {
+            missing.push(name.to_owned());
+        }
     }
     match ignored(&place.root)? {
         Ignored::NotNeeded => {}

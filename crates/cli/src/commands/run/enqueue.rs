@@ -9,8 +9,8 @@ use tidewheel_core::job::{
 };
 use tidewheel_core::time::Span;
 use tidewheel_core::view::jobs::{FindError, find};
+use tidewheel_runner::git::{GitError, Repository};
 use tidewheel_runner::job::Ticked;
-use tidewheel_runner::probe::Git;
 use tidewheel_store::jobs::{JobStore as _, Jobs};
 
 use super::Arguments;
@@ -34,7 +34,7 @@ pub(super) fn enqueue(
     expanded: &Expanded,
     arguments: &Arguments,
 ) -> Result<Vec<Enqueued>, CommandError> {
-    let git = Git::at(&opened.place.root);
+    let git = Repository::at(&opened.place.root);
     let pin = arguments
         .pin
         .as_deref()
@@ -60,6 +60,7 @@ pub(super) fn enqueue(
         wish.pin.clone_from(&pin);
         wish.heads.clone_from(&heads);
         wish.require_approval = arguments.require_approval;
+        wish.config_snapshot = opened.settings.snapshot();
         let made = expanded.materialise(&wish).map_err(|found| flow.wrong(&found))?;
         let jobs = made.records.iter().map(|record| record.id.clone()).collect();
         let ticked = opened.scheduler()?.enqueue(made.records, made.manifest);
@@ -119,9 +120,9 @@ fn branch_named(text: &str) -> Result<Branch, CommandError> {
 }
 
 /// Returns where a branch stands; without one, the current branch.
-fn head(git: &Git, branch: Option<Branch>) -> Result<PinnedHead, CommandError> {
+fn head(git: &Repository, branch: Option<Branch>) -> Result<PinnedHead, CommandError> {
     let fail = |message: String| CommandError::new(Code::FlowUnpinned, message);
-    let of_git = |error: tidewheel_runner::probe::GitError| fail(crate::store::with_causes(&error));
+    let of_git = |error: GitError| fail(crate::store::with_causes(&error));
     let branch = match branch {
         Some(branch) => branch.to_string(),
         None => {

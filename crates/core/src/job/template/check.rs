@@ -4,6 +4,8 @@ use std::collections::BTreeMap;
 
 use serde_json::Value;
 
+use super::check_git;
+use super::check_prompts::{self, Contract, PROMPT};
 use super::expand::Issues;
 use super::flat::Flat;
 use super::graph::{Edge, Graph, Made};
@@ -29,6 +31,7 @@ pub(super) fn whole(flat: &mut Flat, issues: &mut Issues<'_>) -> Option<Checked>
     for draft in flat.nodes.iter().filter(|_| !flat.has_lost) {
         contracts(draft, &flat.contracts, issues);
     }
+    check_prompts::whole(flat, issues);
     job_ids(flat, issues);
     edges(flat, issues)
 }
@@ -57,7 +60,7 @@ fn label(draft: &mut Draft, issues: &mut Issues<'_>) {
         issues.node(&place, &id, &format!("uses `{}`, which is not available yet", label.uses));
         return;
     }
-    drop_empty(draft);
+    drop_empty(draft, label);
     let is_set = ["command", "script"].into_iter().find(|name| draft.arg_places.contains_key(*name));
     if label.is_control()
         && let Some(name) = is_set
@@ -97,10 +100,12 @@ fn kind(draft: &Draft, label: &Label, issues: &mut Issues<'_>) {
 }
 
 /// Takes out arguments that are empty texts: a parameter that nobody gave.
-fn drop_empty(draft: &mut Draft) {
+fn drop_empty(draft: &mut Draft, label: &Label) {
     let Draft { args, arg_places, .. } = draft;
     args.retain(|name, value| {
         let is_empty = matches!(value, Value::String(text) if text.trim().is_empty());
+        // What a placeholder stands for may be empty.
+        let is_empty = is_empty && (label.args.contains(&name.as_str()) || !label.takes(name));
         if is_empty {
             arg_places.remove(name);
         }
@@ -116,7 +121,7 @@ fn args(draft: &mut Draft, label: &Label, issues: &mut Issues<'_>) {
     let names: Vec<String> = draft.args.keys().cloned().collect();
     for name in names {
         let at = place(draft, &name);
-        if !label.args.contains(&name.as_str()) {
+        if !label.takes(&name) {
             let message = format!("is not an argument of {}", label.operation);
             let mut problem = document::Problem::new(path(&name), message);
             if let Some(near) = document::nearest(&name, label.args) {
@@ -128,7 +133,7 @@ fn args(draft: &mut Draft, label: &Label, issues: &mut Issues<'_>) {
             continue;
         }
         let Some(value) = draft.args.get_mut(&name) else { continue };
-        let problem = arg(&name, value, &path(&name));
+        let problem = arg(label, &name, value, &path(&name));
         if let Some(problem) = problem {
             issues.at(&at, problem);
         }
@@ -137,30 +142,42 @@ fn args(draft: &mut Draft, label: &Label, issues: &mut Issues<'_>) {
 }
 
 /// Says what is wrong with the value of an argument, and makes of it what the operation reads.
-pub(super) fn arg(name: &str, value: &mut Value, path: &str) -> Option<document::Problem> {
+pub(super) fn arg(label: &Label, name: &str, value: &mut Value, path: &str) -> Option<document::Problem> {
+    // What only a placeholder stands for may be any text.
+    if label.args.contains(&name)
+        && let Some(problem) = check_git::name(name, value, path)
+    {
+        return Some(problem);
+    }
     match (name, &*value) {
-        ("required" | "auto_resolve", Value::Bool(_)) => None,
-        ("required" | "auto_resolve", Value::String(text)) => match boolean(text, path) {
-            Ok(read) => {
-                *value = Value::Bool(read);
-                None
+        ("required" | "auto_resolve" | "squash" | "delete_branch", Value::Bool(_)) => None,
+        ("required" | "auto_resolve" | "squash" | "delete_branch", Value::String(text)) => {
+            match boolean(text, path) {
+                Ok(read) => {
+                    *value = Value::Bool(read);
+                    None
+                }
+                Err(message) => Some(document::Problem::new("", message)),
             }
-            Err(message) => Some(document::Problem::new("", message)),
-        },
-        ("required" | "auto_resolve", _) => Some(document::Problem::new(path, "must be true or false")),
+        }
+        ("required" | "auto_resolve" | "squash" | "delete_branch", _) => {
+            Some(document::Problem::new(path, "must be true or false"))
+        }
         ("command", Value::Array(words)) => {
             let is_word = |word: &Value| matches!(word, Value::String(_));
             let is_program = matches!(words.first(), Some(Value::String(first)) if !first.is_empty());
             (!is_program || !words.iter().all(is_word))
                 .then(|| document::Problem::new(path, "must be a list of words, a program first"))
         }
-        (_, Value::String(_)) => None,
+        // What is in the list is looked at with the node that it is for.
+        ("files_json", Value::Array(_)) | (_, Value::String(_)) => None,
         _ => Some(document::Problem::new(path, "must be a text")),
     }
 }
 
 /// Checks that there is what the operation needs.
 fn needed(draft: &Draft, label: &Label, issues: &mut Issues<'_>) {
+    check_prompts::needed(draft, label, issues);
     let has = |name: &str| draft.arg_places.contains_key(name);
     let given = usize::from(has("command")) + usize::from(has("script"));
     let has_gate_script = draft.gates.iter().any(|(gate, _)| match gate {
@@ -190,7 +207,7 @@ fn needed(draft: &Draft, label: &Label, issues: &mut Issues<'_>) {
         "gate.cicd" if has("auto_resolve_command") && has("auto_resolve_script") => {
             issues.node(&place, &draft.id, "sets both auto_resolve_command and auto_resolve_script args");
         }
-        _ => {}
+        _ => check_git::needed(draft, label, issues),
     }
 }
 
@@ -216,10 +233,11 @@ fn a(word: &str) -> String {
 }
 
 /// Checks that what a node needs and makes is declared.
-fn contracts(draft: &Draft, declared: &[String], issues: &mut Issues<'_>) {
+fn contracts(draft: &Draft, declared: &[Contract], issues: &mut Issues<'_>) {
     for named in draft.needs.iter().chain(draft.produces.values().flatten()) {
         if let Artifact::Custom { type_id, .. } = &named.artifact
-            && !declared.contains(type_id)
+            && type_id != PROMPT
+            && !declared.iter().any(|contract| contract.id == *type_id)
         {
             let artifact = &named.artifact;
             let message =

@@ -1,12 +1,13 @@
 //! A template with values for its parameters: its files put together, read, and checked as a whole. Nothing is left
 //! to be found out later but what the world says.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use serde_json::{Map, Value};
 
 use super::check;
+use super::check_prompts;
 use super::flat::{self, Flat};
 use super::graph::Graph;
 use super::label::Label;
@@ -56,6 +57,8 @@ pub(super) struct Node {
     pub(super) rule: Option<String>,
     /// What makes two pieces of work the same: the text, and whose parameters go into it.
     pub(super) key: Option<(String, usize)>,
+    /// What the payloads of what it makes have to look like, by type.
+    pub(super) schemas: BTreeMap<String, Value>,
 }
 
 impl Template {
@@ -64,6 +67,19 @@ impl Template {
     /// # Errors
     /// Everything that is wrong, each with its file and its place.
     pub fn expand(&self, given: &BTreeMap<String, String>, rules: &Rules) -> Result<Expanded, Problems> {
+        self.expand_for(given, rules, None)
+    }
+
+    /// Does the same for somebody who knows which agents there are: a node whose agent is missing is refused.
+    ///
+    /// # Errors
+    /// Everything that is wrong, each with its file and its place.
+    pub fn expand_for(
+        &self,
+        given: &BTreeMap<String, String>,
+        rules: &Rules,
+        agents: Option<&BTreeSet<String>>,
+    ) -> Result<Expanded, Problems> {
         let params = self.bound(given)?;
         let mut issues = Issues::new(self);
         let mut flat = flat::put_together(self, &params, &mut issues);
@@ -72,6 +88,7 @@ impl Template {
         let mut graph = check::whole(&mut flat, &mut issues);
         let policies =
             policies::of_nodes(&flat, rules, graph.as_mut().map(|checked| &mut checked.graph), &mut issues);
+        check_prompts::of_policies(&flat, &policies, agents, &mut issues);
         match graph {
             Some(graph) if is_whole && issues.count() == 0 => Ok(self.checked(params, flat, graph, policies)),
             Some(_) | None => Err(issues.finish()),
@@ -110,13 +127,14 @@ impl Template {
         for edge in graph.loops {
             loops[edge.from].push((edge.on, edge.to));
         }
-        let drafts = flat.nodes.into_iter().zip(policies).zip(loops);
-        let nodes = drafts.filter_map(|((draft, chosen), loops)| {
+        let mut schemas: Vec<_> = flat.nodes.iter().map(|draft| flat.schemas_of(draft)).collect();
+        let drafts = flat.nodes.into_iter().zip(policies).zip(loops).zip(schemas.drain(..));
+        let nodes = drafts.filter_map(|(((draft, chosen), loops), schemas)| {
             let on = draft.on.iter().filter_map(|(_, target)| flat.ids.get(&target.id).copied());
             let mut routes: Vec<usize> = on.collect();
             routes.sort_unstable();
             routes.dedup();
-            node(draft, chosen, Edges { loops, routes }, &missing)
+            Some(Node { schemas, ..node(draft, chosen, Edges { loops, routes }, &missing)? })
         });
         Expanded {
             id: self.id().to_owned(),
@@ -164,6 +182,7 @@ fn node(draft: Draft, chosen: policies::Chosen, edges: Edges, missing: &[Missing
         resolved: chosen.resolved,
         rule: chosen.rule,
         key: chosen.key,
+        schemas: BTreeMap::new(),
     })
 }
 

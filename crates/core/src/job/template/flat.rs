@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use super::check_prompts::Contract;
 use super::expand::{Issues, MOST_NODES};
 use super::load::Template;
 use super::node::{Draft, Place};
@@ -21,7 +22,7 @@ pub(super) struct Flat {
     pub(super) nodes: Vec<Draft>,
     /// The numbers of nodes by their whole ids.
     pub(super) ids: BTreeMap<String, usize>,
-    pub(super) contracts: Vec<String>,
+    pub(super) contracts: Vec<Contract>,
     /// Whether there is a node or a contract whose name could not be read, so that a name that seems unknown may be
     /// no second mistake.
     pub(super) has_lost: bool,

@@ -51,6 +51,12 @@ impl Label {
         }
     }
 
+    /// Tells whether it takes an argument: a prompt has placeholders of any name.
+    #[must_use]
+    pub fn takes(&self, arg: &str) -> bool {
+        self.args.contains(&arg) || self.operation == "prompt.resolve"
+    }
+
     /// Tells whether it only steers.
     #[must_use]
     pub fn is_control(&self) -> bool {
@@ -70,6 +76,9 @@ const fn control(uses: &'static str, operation: &'static str) -> Label {
     Label { uses, class: Class::Control, operation, is_available: true, args: &[], gates: &[] }
 }
 
+/// Where a prompt may come from.
+const PROMPT_ARGS: &[&str] = &["prompt_text", "prompt_file", "command", "script", "config"];
+
 /// Every label there is.
 pub const LABELS: &[Label] = &[
     Label {
@@ -83,25 +92,102 @@ pub const LABELS: &[Label] = &[
         gates: &["script", "cicd"],
         ..shell("cap.env.shell.cicd.run", "cicd.run")
     },
-    shell("cap.env.shell.prompt.resolve", "prompt.resolve"),
-    builtin("cap.env.builtin.prompt.resolve", "prompt.resolve"),
-    builtin("cap.env.builtin.worktree.prepare", "worktree.prepare"),
-    builtin("cap.env.builtin.worktree.cleanup", "worktree.cleanup"),
-    builtin("cap.env.builtin.plan.persist", "plan.persist"),
-    builtin("cap.env.builtin.git.stage_commit", "git.stage_commit"),
-    builtin("cap.env.builtin.git.integrate_plan_branch", "git.integrate_plan_branch"),
-    builtin("cap.env.builtin.git.save_worktree_patch", "git.save_worktree_patch"),
-    builtin("cap.env.builtin.patch.pipeline_prepare", "patch.pipeline_prepare"),
-    builtin("cap.env.builtin.patch.execute_pipeline", "patch.execute_pipeline"),
-    builtin("cap.env.builtin.patch.pipeline_finalize", "patch.pipeline_finalize"),
-    builtin("cap.env.builtin.build.materialize_step", "build.materialize_step"),
-    builtin("cap.env.builtin.merge.sentinel.write", "merge.sentinel.write"),
-    builtin("cap.env.builtin.merge.sentinel.clear", "merge.sentinel.clear"),
-    Label { class: Class::Agent, ..builtin("cap.agent.invoke", "agent.invoke") },
+    Label {
+        is_available: true,
+        args: PROMPT_ARGS,
+        ..shell("cap.env.shell.prompt.resolve", "prompt.resolve")
+    },
+    Label {
+        is_available: true,
+        args: PROMPT_ARGS,
+        ..builtin("cap.env.builtin.prompt.resolve", "prompt.resolve")
+    },
+    Label {
+        is_available: true,
+        args: &["branch", "slug", "plan", "base", "target", "purpose"],
+        ..builtin("cap.env.builtin.worktree.prepare", "worktree.prepare")
+    },
+    Label { is_available: true, ..builtin("cap.env.builtin.worktree.cleanup", "worktree.cleanup") },
+    Label {
+        is_available: true,
+        args: &[
+            "slug",
+            "plan",
+            "branch",
+            "base",
+            "target",
+            "spec",
+            "spec_text",
+            "spec_file",
+            "plan_text",
+            "plan_file",
+        ],
+        ..builtin("cap.env.builtin.plan.persist", "plan.persist")
+    },
+    Label {
+        is_available: true,
+        args: &["message"],
+        ..builtin("cap.env.builtin.git.stage_commit", "git.stage_commit")
+    },
+    Label {
+        is_available: true,
+        args: &["source", "target", "slug", "plan", "squash", "delete_branch"],
+        ..builtin("cap.env.builtin.git.integrate_plan_branch", "git.integrate_plan_branch")
+    },
+    Label {
+        is_available: true,
+        ..builtin("cap.env.builtin.git.save_worktree_patch", "git.save_worktree_patch")
+    },
+    Label {
+        is_available: true,
+        args: &["files_json"],
+        ..builtin("cap.env.builtin.patch.pipeline_prepare", "patch.pipeline_prepare")
+    },
+    Label {
+        is_available: true,
+        args: &["files_json"],
+        ..builtin("cap.env.builtin.patch.execute_pipeline", "patch.execute_pipeline")
+    },
+    Label {
+        is_available: true,
+        args: &["files_json"],
+        ..builtin("cap.env.builtin.patch.pipeline_finalize", "patch.pipeline_finalize")
+    },
+    Label {
+        is_available: true,
+        args: &["build_id", "step_key", "slug", "branch", "target"],
+        ..builtin("cap.env.builtin.build.materialize_step", "build.materialize_step")
+    },
+    Label {
+        is_available: true,
+        args: &["slug", "plan", "source", "target"],
+        ..builtin("cap.env.builtin.merge.sentinel.write", "merge.sentinel.write")
+    },
+    Label {
+        is_available: true,
+        args: &["slug", "plan"],
+        ..builtin("cap.env.builtin.merge.sentinel.clear", "merge.sentinel.clear")
+    },
+    Label {
+        is_available: true,
+        class: Class::Agent,
+        args: &["agent"],
+        ..builtin("cap.agent.invoke", "agent.invoke")
+    },
     control("control.terminal", "terminal"),
     Label { args: &["required"], ..control("control.gate.approval", "gate.approval") },
     Label { gates: &["script"], ..control("control.gate.stop_condition", "gate.stop_condition") },
-    Label { is_available: false, ..control("control.gate.conflict_resolution", "gate.conflict_resolution") },
+    Label {
+        args: &[
+            "slug",
+            "plan",
+            "auto_resolve",
+            "auto_resolve_command",
+            "auto_resolve_script",
+            "auto_resolve_agent",
+        ],
+        ..control("control.gate.conflict_resolution", "gate.conflict_resolution")
+    },
     Label {
         args: &["auto_resolve", "auto_resolve_command", "auto_resolve_script"],
         gates: &["script", "cicd"],

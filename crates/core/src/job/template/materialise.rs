@@ -132,6 +132,7 @@ impl Expanded {
                 "loops": loops,
                 "missing_producer": node.missing_producer,
                 "policy": node.policy.to_record(),
+                "schemas": node.schemas,
             })
         };
         let nodes: Vec<Value> = self.nodes.iter().enumerate().map(node).collect();
@@ -275,6 +276,8 @@ impl Expanded {
                 loops: node.loops.iter().map(|(on, to)| Loop { on: *on, to: id(to) }).collect(),
                 retry: node.retry.clone(),
                 routes: node.routes.iter().map(id).collect(),
+                schemas: node.schemas.clone(),
+                cuts: BTreeMap::new(),
             };
             (node.id.clone(), kept)
         };

@@ -6,6 +6,8 @@
 
 mod bind;
 mod check;
+mod check_git;
+mod check_prompts;
 mod expand;
 mod flat;
 mod graph;
@@ -15,6 +17,7 @@ mod load;
 mod materialise;
 mod node;
 mod part;
+mod patch_files;
 mod policies;
 mod read;
 mod scope;
@@ -25,3 +28,4 @@ pub use label::{Class, LABELS, Label};
 pub use load::{MOST_BYTES, MOST_DEPTH, Source, Template};
 pub use materialise::{Enqueue, Run};
 pub use node::Gate;
+pub use patch_files::patch_files;

@@ -202,7 +202,7 @@ fn fill_fallback(flat: &Flat, draft: &Draft, (chosen, part): (&mut Chosen, usize
     let mut scope = Scope { params: &flat.instances[part].params, left: &mut left };
     let mut filled = serde_json::Map::new();
     for (name, value) in args {
-        if !label.args.contains(&name.as_str()) {
+        if !label.takes(name) {
             let message = format!(
                 "has a policy whose fallback sets `{name}`, which is not an argument of {}",
                 label.operation
@@ -213,7 +213,7 @@ fn fill_fallback(flat: &Flat, draft: &Draft, (chosen, part): (&mut Chosen, usize
         let path = format!("fallback.overrides.args.{name}");
         match scope.fill_value(value.clone(), &path) {
             Ok(mut value) => {
-                if let Some(problem) = check::arg(name, &mut value, &path) {
+                if let Some(problem) = check::arg(label, name, &mut value, &path) {
                     let message = match problem.path.as_str() {
                         "" => format!("has a policy with an {}", problem.message),
                         path => format!("has a policy whose {path} {}", problem.message),

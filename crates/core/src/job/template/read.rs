@@ -3,15 +3,16 @@
 
 use std::ops::Range;
 
-use serde_json::Map;
+use serde_json::{Map, Value};
 
+use super::check_prompts::Contract;
 use super::head::{FIELDS, tables};
 use super::label::Label;
 use super::node::{Draft, Place, Target};
 use super::part;
 use super::scope::Scope;
 use crate::document::{Data, Node, Problem, Report, Table};
-use crate::job::{AfterPolicy, MissingProducer, NodeId, NodeOutcome, Retry};
+use crate::job::{AfterPolicy, MissingProducer, NodeId, NodeOutcome, Retry, contract};
 use crate::policy::{self, Kind, Matcher, Policy};
 
 /// The body of a file.
@@ -21,8 +22,8 @@ pub(super) struct Body {
     pub(super) rules: Vec<(Matcher, Policy)>,
     /// Where the rules stand.
     pub(super) rule_places: Vec<Place>,
-    /// The ids of contracts for artifacts.
-    pub(super) contracts: Vec<String>,
+    /// The contracts for artifacts.
+    pub(super) contracts: Vec<Contract>,
     pub(super) nodes: Vec<Draft>,
     pub(super) links: Vec<Link>,
     /// Whether there is a node or a contract whose name could not be read.
@@ -145,23 +146,33 @@ impl Reader<'_, '_, '_> {
         word
     }
 
-    fn contract(&mut self, index: usize, item: Node<'_>, known: &[String]) -> Option<String> {
+    fn contract(&mut self, index: usize, item: Node<'_>, known: &[Contract]) -> Option<Contract> {
         let mut table = self.report.table(&format!("artifact_contracts[{index}]"), item)?;
         let id = self.required_text(&mut table, "id");
         self.required_text(&mut table, "version");
-        if table.take("schema").is_some() {
-            let message = "is not available yet: payloads are not checked".to_owned();
-            table.fail("schema", message, self.report);
-        }
+        let schema =
+            table.take("schema").and_then(|entry| self.schema(&table.path_to("schema"), &entry.value));
         if let Some(id) = &id {
             if id.trim().is_empty() {
                 table.fail("id", "must not be empty".to_owned(), self.report);
-            } else if known.contains(id) {
+            } else if known.iter().any(|contract| contract.id == *id) {
                 table.fail("id", format!("is `{id}`, as that of another contract"), self.report);
             }
         }
-        table.finish(self.report, &["id", "version"]);
-        id
+        table.finish(self.report, &["id", "version", "schema"]);
+        Some(Contract { id: id?, instance: self.instance.number, schema })
+    }
+
+    /// Reads what payloads have to look like.
+    fn schema(&mut self, path: &str, node: &Node<'_>) -> Option<Value> {
+        contract::check(node, path, self.report);
+        let filled = node.to_json().map(|schema| self.scope.fill_value(schema, path));
+        let problem = match filled? {
+            Ok(schema) => return Some(schema),
+            Err(message) => Problem::new("", message),
+        };
+        self.report.at(node.span.clone(), problem);
+        None
     }
 
     fn link(&mut self, index: usize, item: Node<'_>) -> Option<Link> {

@@ -17,7 +17,7 @@ pub fn run(record: &Record, binary: &Path, root: &Path, execute: &mut Execute<'_
         Ok(directory) => {
             let args = record.child_args.iter().map(Into::into);
             let program = Program::new(std::iter::once(binary.as_os_str().to_owned()).chain(args));
-            NodeEnd::of("job", &execute(program.current_dir(directory)))
+            NodeEnd::of("job", &execute(program.current_dir(directory).into()))
         }
         Err(error) => error.into(),
     }

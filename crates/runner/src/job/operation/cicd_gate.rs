@@ -30,7 +30,7 @@ pub(super) fn run(node: &Node<'_>, execute: &mut Execute<'_>) -> NodeEnd {
         Ok(None) => return first,
         Err(error) => return error.into(),
     };
-    let mended = NodeEnd::of("cicd gate auto-resolve", &execute(fix));
+    let mended = NodeEnd::of("cicd gate auto-resolve", &execute(fix.into()));
     match mended.outcome {
         NodeOutcome::Succeeded => {}
         NodeOutcome::Failed if is_code(&mended) => return first,
@@ -50,7 +50,7 @@ pub(super) fn run(node: &Node<'_>, execute: &mut Execute<'_>) -> NodeEnd {
 }
 
 fn check(attempt: u32, execute: &mut Execute<'_>, program: &Program) -> NodeEnd {
-    let ended = execute(program.clone());
+    let ended = execute(program.clone().into());
     let mut end = NodeEnd::of("cicd gate", &ended);
     match (end.outcome, end.exit_code) {
         (NodeOutcome::Succeeded, _) => end.summary = format!("cicd gate passed on attempt {attempt}"),

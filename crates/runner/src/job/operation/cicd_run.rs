@@ -8,7 +8,7 @@ use super::shell;
 pub(super) fn run(node: &Node<'_>, execute: &mut Execute<'_>) -> NodeEnd {
     let of_gate = ["cicd", "script"].into_iter().find_map(|kind| node.gate(kind)?.get("script"));
     let mut end = match shell::program(node, of_gate) {
-        Ok(Some(program)) => NodeEnd::of("cicd.run", &execute(program)),
+        Ok(Some(program)) => NodeEnd::of("cicd.run", &execute(program.into())),
         Ok(None) => {
             let what = "cicd.run has neither a command nor a script, and no gate has one";
             return NodeEnd::failed(what, 1).non_retryable();

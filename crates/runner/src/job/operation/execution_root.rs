@@ -10,13 +10,25 @@ use tidewheel_core::job::Metadata;
 /// # Errors
 /// It is not in the repository, or cannot be found.
 pub fn execution_root(root: &Path, metadata: &Metadata) -> Result<PathBuf, ExecutionRootError> {
+    let found = beneath_root(root, metadata.text(Metadata::EXECUTION_ROOT).unwrap_or_default());
+    found.map_err(|error| match (error, metadata.text(Metadata::WORKTREE_OWNER)) {
+        (ExecutionRootError::Invalid { path, source }, Some(owner))
+            if source.kind() == io::ErrorKind::NotFound =>
+        {
+            ExecutionRootError::Gone { path, owner: owner.to_owned() }
+        }
+        (error, _) => error,
+    })
+}
+
+/// Returns a directory of the repository, with all links followed; the root itself if none is given.
+pub(super) fn beneath_root(root: &Path, given: &str) -> Result<PathBuf, ExecutionRootError> {
     let invalid = |path: &Path, source| ExecutionRootError::Invalid { path: path.to_owned(), source };
     let root = root.canonicalize().map_err(|source| invalid(root, source))?;
-    let Some(given) =
-        metadata.text(Metadata::EXECUTION_ROOT).map(str::trim).filter(|given| !given.is_empty())
-    else {
+    let given = given.trim();
+    if given.is_empty() {
         return Ok(root);
-    };
+    }
     let outside = |path| ExecutionRootError::Outside { path, root: root.clone() };
     let path = root.join(given);
     // What is outside is so whether it is there or not.
@@ -48,6 +60,14 @@ pub enum ExecutionRootError {
         path: PathBuf,
         /// The root.
         root: PathBuf,
+    },
+    /// It was a worktree, and somebody has removed it.
+    #[error("the worktree {} is gone; retry job {owner}, which made it", path.display())]
+    Gone {
+        /// Where it was.
+        path: PathBuf,
+        /// The job that made it.
+        owner: String,
     },
     /// It is nowhere.
     #[error("the execution_root {} cannot be used: {source}", path.display())]

@@ -8,12 +8,14 @@ use tidewheel_core::job::{ManifestNode, NodeOutcome, Record};
 use tidewheel_core::policy::{ErrorCode, Failure};
 use tidewheel_store::jobs::Payload;
 
+use super::around::Around;
 use super::execution_root::ExecutionRootError;
+use super::task::Task;
 use crate::job::attempt::{AttemptError, End, Ended};
-use crate::process::{Program, not_started, said};
+use crate::process::{not_started, said};
 
 /// Runs a program in the surroundings of the attempt, and comes back when nothing of it is left.
-pub type Execute<'a> = dyn FnMut(Program) -> Result<Ended, AttemptError> + 'a;
+pub type Execute<'a> = dyn FnMut(Task) -> Result<Ended, AttemptError> + 'a;
 
 /// The node that an attempt is of.
 #[derive(Clone, Copy, Debug)]
@@ -28,6 +30,8 @@ pub struct Node<'a> {
     pub root: &'a Path,
     /// Arguments that this attempt has instead of some of its own.
     pub overrides: Option<&'a Map<String, Value>>,
+    /// What it may ask, and where it may write down what it does.
+    pub around: &'a dyn Around,
 }
 
 impl<'a> Node<'a> {
@@ -113,6 +117,8 @@ pub struct NodeEnd {
     pub non_retryable: bool,
     /// What is in the artifacts that it made.
     pub payloads: Vec<Payload>,
+    /// What else is to be known of it.
+    pub metadata: Vec<(&'static str, Value)>,
 }
 
 impl NodeEnd {
@@ -145,11 +151,13 @@ impl NodeEnd {
             log_error: None,
             non_retryable: false,
             payloads: Vec::new(),
+            metadata: Vec::new(),
         }
     }
 
     /// Says that another attempt would end alike.
-    pub(super) const fn non_retryable(mut self) -> Self {
+    #[must_use]
+    pub const fn non_retryable(mut self) -> Self {
         self.non_retryable = true;
         self
     }

@@ -14,7 +14,7 @@ pub(super) fn run(node: &Node<'_>, execute: &mut Execute<'_>) -> NodeEnd {
         }
         Err(error) => return error.into(),
     };
-    let ended = execute(program);
+    let ended = execute(program.into());
     let mut end = NodeEnd::of("stop-condition", &ended);
     match end.outcome {
         NodeOutcome::Succeeded => "stop-condition met".clone_into(&mut end.summary),

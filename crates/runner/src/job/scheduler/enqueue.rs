@@ -17,6 +17,9 @@ impl Scheduler {
     /// # Errors
     /// Nothing was enqueued.
     pub fn enqueue(&self, records: Vec<Record>, manifest: Manifest) -> Result<Ticked, SchedulerError> {
+        let (mut records, mut manifest) = (records, manifest);
+        let hidden = self.options.secrets.hide_in_run(&mut records, &mut manifest);
+        hidden.map_err(|error| SchedulerError::Enqueue(error.to_string()))?;
         let mut pass = self.pass()?;
         let outside: BTreeSet<JobId> = records
             .iter()

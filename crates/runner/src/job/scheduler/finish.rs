@@ -47,6 +47,27 @@ impl Pass<'_> {
         Ok(())
     }
 
+    /// Adds what is in the artifacts that a job made, as far as they are there now.
+    pub(super) fn add_payloads(&mut self, id: &JobId, payloads: &[Payload]) -> Result<(), SchedulerError> {
+        let is_made = |payload: &&Payload| {
+            self.batch.markers.iter().any(|marker| {
+                marker.job_id == *id && marker.type_id == payload.type_id && marker.key == payload.key
+            })
+        };
+        // What a fallback stands for counts instead of what the attempt left.
+        let is_filled = self.batch.payloads.iter().any(|payload| payload.job_id == *id);
+        let made: Vec<Payload> = payloads.iter().filter(is_made).filter(|_| !is_filled).cloned().collect();
+        if made.is_empty() {
+            return Ok(());
+        }
+        let label = |payload: &Payload| format!("custom:{}:{}", payload.type_id, payload.key);
+        let mut record = self.record(id)?;
+        record.metadata.set(Metadata::PAYLOAD_REFS, made.iter().map(label).collect::<Vec<_>>());
+        self.change(record);
+        self.batch.payloads.extend(made);
+        Ok(())
+    }
+
     /// Takes over what follows the end of a job.
     fn take_finished(&mut self, record: &Record, finished: Finished, at: Timestamp) {
         self.batch.events.extend(finished.events.into_iter().map(|event| (record.id.clone(), event)));

@@ -7,6 +7,7 @@ use tidewheel_store::jobs::JobStore as _;
 
 use super::Scheduler;
 use super::error::SchedulerError;
+use crate::job::worktree;
 
 impl Scheduler {
     /// Removes jobs that ended so many days ago and that no open job needs, with their runs, markers and payloads. What
@@ -44,7 +45,9 @@ impl Scheduler {
             }
             pass.jobs.briefs.remove(id);
         }
-        let ticked = pass.conclude()?;
+        let mut ticked = pass.conclude()?;
+        let gone = collected.jobs.iter().filter(|id| !self.directory_of(id).exists());
+        ticked.errors.extend(worktree::clean_all_of(gone, &self.options.root, &self.options.data));
         Ok((collected, ticked.errors))
     }
 }

@@ -1,7 +1,8 @@
 //! Jobs whose supervisor is gone: their lock is free, though their records say that they run.
 
 use tidewheel_core::job::{
-    Ended, JobEvent, JobEventKind, JobId, JobStatus, Liveness, Metadata, NodeOutcome, Record,
+    Artifact, Ended, JobEvent, JobEventKind, JobId, JobStatus, Liveness, Manifest, Metadata, NodeOutcome,
+    Record,
 };
 use tidewheel_store::jobs::JobStore as _;
 
@@ -31,8 +32,16 @@ impl Pass<'_> {
         self.scheduler.end_leftovers(&record)?;
         let attempt = attempt_of(&record);
         // What happened is written before what came of it, and may be all that was.
-        let told: Vec<JobEvent> =
+        let mut told: Vec<JobEvent> =
             store.events(id)?.into_iter().filter(|event| event.attempt == attempt).collect();
+        // A manifest that cannot be read allows no retry; the end counts as it is.
+        let manifest = self.scheduler.manifest_of(&record).ok().flatten();
+        if let Some(ended) = told.iter().rev().find_map(end_of)
+            && self.lacks_payload(&record, manifest.as_ref(), ended.outcome)?
+        {
+            // What it said was in nobody's hands but its own, so that the attempt has come to nothing.
+            told.retain(|event| end_of(event).is_none());
+        }
         let ended = match store.ended(id)?.filter(|outcome| outcome.attempt == attempt) {
             // The process came to its end, and only the scheduler was not told.
             Some(outcome) => ended_as(&outcome),
@@ -43,14 +52,43 @@ impl Pass<'_> {
                 None => Ended::lost(Liveness::MissingPid, self.now),
             },
         };
-        // A manifest that cannot be read allows no retry; the end counts as it is.
-        let manifest = self.scheduler.manifest_of(&record).ok().flatten();
         self.finish(record, manifest.as_ref(), &ended)?;
         let is_told = |event: &JobEvent| told.iter().any(|told| same_kind(told, event));
         self.batch.events.retain(|(of, event)| of != id || !is_told(event));
         Ok(())
     }
 }
+
+impl Pass<'_> {
+    /// Tells whether a job that ended like this would have left a text in an artifact, and there is none.
+    fn lacks_payload(
+        &self,
+        record: &Record,
+        manifest: Option<&Manifest>,
+        outcome: NodeOutcome,
+    ) -> Result<bool, SchedulerError> {
+        let operation = record.metadata.text(Metadata::EXECUTOR_OPERATION);
+        if !operation.is_some_and(|operation| WRITERS.contains(&operation)) {
+            return Ok(false);
+        }
+        let node = manifest.zip(record.node()).and_then(|(manifest, node)| manifest.nodes.get(&node));
+        for made in node.and_then(|node| node.produces.get(&outcome)).into_iter().flatten() {
+            if let Artifact::Custom { type_id, key } = made
+                && self
+                    .scheduler
+                    .store
+                    .payload(type_id, key, Some(std::slice::from_ref(&record.id)))?
+                    .is_none()
+            {
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    }
+}
+
+/// The operations that leave texts in artifacts.
+const WRITERS: [&str; 2] = ["prompt.resolve", "agent.invoke"];
 
 /// Returns the end of an attempt that an event tells of.
 fn end_of(event: &JobEvent) -> Option<Ended> {

@@ -10,6 +10,7 @@ mod error;
 mod finish;
 mod gc;
 mod lost;
+mod notes;
 mod open;
 mod options;
 mod pass;

@@ -1,8 +1,12 @@
 //! What a scheduler is told by whoever makes it: where, with which binary, as whom, how much.
 
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 
+use tidewheel_core::job::Secrets;
 use tidewheel_core::time::{Span, Timestamp};
+
+use crate::job::operation::AgentProgram;
 
 /// What a scheduler has to know. Nothing of it is read from the environment here.
 #[derive(Clone, Debug)]
@@ -23,6 +27,10 @@ pub struct Options {
     pub log_limit: u64,
     /// Whether a cancelled job's worktree is cleaned up when nobody says.
     pub cleans_cancelled: bool,
+    /// How agents are called, by name.
+    pub agents: BTreeMap<String, AgentProgram>,
+    /// What nobody is to read in whatever is kept.
+    pub secrets: Secrets,
     /// The present, where somebody holds it; the time of the machine otherwise.
     pub now: Option<Timestamp>,
 }

@@ -377,6 +377,7 @@ impl Pass<'_> {
         if batch.is_empty() {
             return Ok(());
         }
+        self.hide(&mut batch);
         let updated = batch.records.iter().filter(|record| record.status != JobStatus::Running);
         let updated: Vec<JobId> = updated.map(|record| record.id.clone()).collect();
         let failed = self.turn.commit(batch)?;
@@ -395,6 +396,18 @@ impl Pass<'_> {
             self.broken.insert(id);
         }
         Ok(())
+    }
+
+    /// Takes out of what is about to be kept what nobody is to read.
+    fn hide(&self, batch: &mut Batch) {
+        let secrets = &self.scheduler.options.secrets;
+        if secrets.is_empty() {
+            return;
+        }
+        batch.records.iter_mut().for_each(|record| secrets.hide_in_record(record));
+        batch.outcomes.iter_mut().for_each(|outcome| secrets.hide_in_outcome(outcome));
+        batch.events.iter_mut().for_each(|(_, event)| secrets.hide_in_event(event));
+        batch.payloads.iter_mut().for_each(|payload| secrets.hide_in_value(&mut payload.value));
     }
 
     /// Starts the supervisors. An intent whose spawn failed is withdrawn.
@@ -440,6 +453,7 @@ impl Pass<'_> {
             return;
         }
         withdrawn.batch.shared = self.shared.take_changed();
+        self.hide(&mut withdrawn.batch);
         match self.turn.commit(std::mem::take(&mut withdrawn.batch)) {
             Ok(failed) => failed.into_iter().for_each(|(id, error)| self.fail(&id, &error.into())),
             Err(error) => self.ticked.errors.push(chain(&error)),

@@ -3,11 +3,13 @@
 use std::collections::BTreeSet;
 
 use tidewheel_core::job::{Cause, JobId, JobStatus, Rewind, RunId, rewind, sentinels};
-use tidewheel_store::jobs::JobStore as _;
+use tidewheel_store::jobs::{JobStore as _, JobStoreError};
 
 use super::Scheduler;
 use super::error::SchedulerError;
 use super::pass::{Pass, Ticked};
+use crate::git::Repository;
+use crate::job::operation;
 
 /// What was done again.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -90,15 +92,11 @@ impl Scheduler {
         }
         for slug in slugs {
             if let Ok(slug) = tidewheel_core::job::Slug::new(&slug) {
-                let path = self.options.data.join("tmp/merge-conflicts").join(format!("{slug}.json"));
-                match std::fs::remove_file(&path) {
-                    Ok(()) => {}
-                    Err(error) if error.kind() == std::io::ErrorKind::NotFound => {}
-                    Err(source) => {
-                        let error = tidewheel_store::jobs::JobStoreError::Io { verb: "remove", path, source };
-                        return Err(error.into());
-                    }
-                }
+                let data = &self.options.data;
+                operation::remove_sentinel(data, &slug).map_err(|source| {
+                    let path = data.join("tmp/merge-conflicts").join(format!("{slug}.json"));
+                    JobStoreError::Io { verb: "remove", path, source }
+                })?;
             }
         }
         Ok(())
@@ -106,6 +104,6 @@ impl Scheduler {
 
     /// Tells whether git is in the middle of a merge, or of picking a commit.
     fn is_merging(&self) -> bool {
-        crate::probe::Git::at(&self.options.root).is_merging()
+        Repository::at(&self.options.root).is_merging()
     }
 }

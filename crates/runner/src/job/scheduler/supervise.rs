@@ -1,10 +1,13 @@
 //! The life of a supervisor: one attempt of one job, from the lock that it was handed to the pass after its end.
 
-use std::io;
+use std::fs::File;
+use std::io::{self, Seek as _, Write as _};
 use std::time::{Duration, Instant};
 
+use rustix::fs::{MemfdFlags, memfd_create};
+
 use serde_json::{Map, Value};
-use tidewheel_core::job::{Ended, JobId, JobStatus, Manifest, Metadata, Record};
+use tidewheel_core::job::{Ended, JobId, JobStatus, Manifest, Metadata, NodeOutcome, Record};
 use tidewheel_core::policy::{Fallback, Resolved};
 use tidewheel_core::time::Timestamp;
 use tidewheel_store::jobs::{JobStore as _, JobStoreError};
@@ -12,12 +15,13 @@ use tidewheel_store::jobs::{JobStore as _, JobStoreError};
 use super::Scheduler;
 use super::error::{SchedulerError, chain};
 use super::lost::attempt_of;
+use super::notes::{Notes, TakeError};
 use super::pass::Ticked;
 use crate::job::attempt::{self, Attempt, AttemptError, GRACE, Logs};
 use crate::job::launch::{detach, handed_over};
-use crate::job::operation::{self, Node, NodeEnd};
+use crate::job::operation::{self, Around as _, Node, NodeEnd, Task};
 use crate::job::{Identity, attempt::Ended as ProcessEnded};
-use crate::process::Program;
+use crate::process::StartError;
 
 impl Scheduler {
     /// Runs one attempt of a job that was handed over to this process, and the pass that follows it.
@@ -32,7 +36,11 @@ impl Scheduler {
         let record = self.store_record(id)?;
         let attempt = attempt_of(&record);
         let manifest = self.manifest_of(&record);
-        let end = self.attempt(&record, &manifest);
+        let end = match self.take_context(record) {
+            Ok(record) => self.attempt(&record, &manifest),
+            Err(TakeError::Different(error)) => NodeEnd::failed(error.to_string(), 1).non_retryable(),
+            Err(error @ TakeError::Unwritten(_)) => NodeEnd::failed(error.to_string(), 1),
+        };
         self.conclude_attempt(id, attempt, &end, manifest.ok().flatten().as_ref())
     }
 
@@ -52,11 +60,15 @@ impl Scheduler {
         let Some(manifest) = manifest else {
             let mut surroundings = Surroundings::new(self, record, &Resolved::default(), None);
             let (binary, root) = (&self.options.binary, &self.options.root);
-            return operation::run_child(record, binary, root, &mut |program| surroundings.execute(program));
+            return operation::run_child(record, binary, root, &mut |task| surroundings.execute(task));
         };
         let Some(node) = record.node().and_then(|node| manifest.nodes.get(&node)) else {
             return NodeEnd::failed("the manifest of its run has no such node", 1);
         };
+        let mut node = node.clone();
+        if let Err(error) = node.put_back(&self.options.secrets) {
+            return NodeEnd::failed(format!("an argument of it cannot be put together: {error}"), 1);
+        }
         let policy = match node.policy().and_then(|policy| policy.resolved()) {
             Ok(policy) => policy,
             Err(problems) => return NodeEnd::failed(format!("its policy cannot be read: {problems}"), 1),
@@ -65,14 +77,21 @@ impl Scheduler {
         let accepted_at = record.deadline_from().unwrap_or(manifest.created_at);
         let limit = policy.limit(Some(accepted_at), step_started_at(record), None);
         let mut surroundings = Surroundings::new(self, record, &policy, limit);
+        let notes = Notes::new(self, record);
         let node = Node {
-            node,
+            node: &node,
             attempt: attempt_of(record),
             record,
             root: &self.options.root,
             overrides: overrides.as_ref(),
+            around: &notes,
         };
-        operation::run(&node, &mut |program| surroundings.execute(program))
+        let end = operation::run(&node, &mut |task| surroundings.execute(task));
+        if !surroundings.has_run && end.outcome != NodeOutcome::Succeeded {
+            // No process of it said why.
+            notes.complain(&end.summary);
+        }
+        end
     }
 
     /// Reads the manifest of the run of a job, as far as it is about this job.
@@ -94,15 +113,16 @@ impl Scheduler {
         end: &NodeEnd,
         manifest: Option<&Manifest>,
     ) -> Result<Ticked, SchedulerError> {
+        let shown = |text: &str| self.options.secrets.hide(text).into_owned();
         let ended = Ended {
             outcome: end.outcome,
             exit_code: end.exit_code,
             code: end.code.clone().unwrap_or_else(|| i64::from(end.exit_code.unwrap_or(1)).into()),
-            summary: Some(match &end.log_error {
+            summary: Some(shown(&match &end.log_error {
                 Some(error) => format!("{}; some of its output is lost: {error}", end.summary),
                 None => end.summary.clone(),
-            }),
-            complaint: end.complaint.clone(),
+            })),
+            complaint: end.complaint.as_deref().map(shown),
             non_retryable: end.non_retryable,
             liveness: None,
             at: self.now(),
@@ -115,20 +135,23 @@ impl Scheduler {
             None => {
                 let record = self.store_record(id)?;
                 // What is not in this file has to be put on record by this process.
-                if is_own(&record) && end.payloads.is_empty() {
+                if is_own(&record) && end.payloads.is_empty() && end.metadata.is_empty() {
                     self.store.write_ended(&ended.to_outcome(&record))?;
                 }
                 self.store.turn()?
             }
         };
-        let record = self.store_record(id)?;
+        let mut record = self.store_record(id)?;
         if !is_own(&record) {
             // Whoever put it on record has made the pass that follows, too.
             return Ok(Ticked::default());
         }
         let mut pass = self.pass_in(turn)?;
-        pass.batch.payloads.extend(end.payloads.iter().cloned());
+        for (name, value) in &end.metadata {
+            record.metadata.set(name, value.clone());
+        }
         pass.finish(record, manifest, &ended)?;
+        pass.add_payloads(id, &end.payloads)?;
         pass.conclude()
     }
 }
@@ -142,6 +165,8 @@ struct Surroundings<'s> {
     began: Instant,
     limit: Option<Timestamp>,
     heartbeat: Option<Duration>,
+    /// Whether there was a process.
+    has_run: bool,
 }
 
 impl<'s> Surroundings<'s> {
@@ -160,11 +185,14 @@ impl<'s> Surroundings<'s> {
             began: Instant::now(),
             limit,
             heartbeat: policy.heartbeat.map(duration),
+            has_run: false,
         }
     }
 
     /// Runs a process of the attempt, with what is left of its time.
-    fn execute(&mut self, program: Program) -> Result<ProcessEnded, AttemptError> {
+    fn execute(&mut self, task: Task) -> Result<ProcessEnded, AttemptError> {
+        let Task { program, input, timeout: own, keeps } = task;
+        self.has_run = true;
         let scheduler = self.scheduler;
         let id = self.identity.job.clone();
         let directory = scheduler.directory_of(&id);
@@ -173,15 +201,22 @@ impl<'s> Surroundings<'s> {
             .map(|limit| Duration::from_nanos(limit.as_nanos().saturating_sub(scheduler.now().as_nanos())));
         let timeout = self.timeout.map(|timeout| timeout.saturating_sub(self.began.elapsed()));
         let attempt = self.identity.attempt;
+        let program = self.identity.given_to(program, &scheduler.options.data);
+        let stdin = match input.map(|input| file_of(&input)).transpose() {
+            Ok(stdin) => stdin,
+            Err(source) => return Err(StartError { program, source }.into()),
+        };
         attempt::run(Attempt {
-            program: self.identity.given_to(program, &scheduler.options.data),
-            stdin: None,
+            program,
+            stdin,
             logs: Logs {
                 stdout: directory.join("stdout.log"),
                 stderr: directory.join("stderr.log"),
                 limit: scheduler.options.log_limit,
             },
-            timeout: timeout.into_iter().chain(left).min(),
+            keeps,
+            secrets: scheduler.options.secrets.clone(),
+            timeout: timeout.into_iter().chain(left).chain(own).min(),
             heartbeat: self.heartbeat,
             grace: GRACE,
             on_spawn: &mut |started| {
@@ -198,6 +233,15 @@ impl<'s> Surroundings<'s> {
             cancel_in: Some(directory.clone()),
         })
     }
+}
+
+/// Returns a file that is nowhere and has this in it: whoever reads it may do so as slowly as it likes, or not at all,
+/// and nobody has to wait for it.
+fn file_of(input: &[u8]) -> io::Result<File> {
+    let mut file = File::from(memfd_create("stdin", MemfdFlags::CLOEXEC)?);
+    file.write_all(input)?;
+    file.rewind()?;
+    Ok(file)
 }
 
 /// Returns the arguments that the fallback gives to this attempt.

@@ -55,8 +55,11 @@ pub(super) fn payload(
     }
     let Some((_, job)) = newest else { return Ok(None) };
     let path = format!("{}/{}", layout::artifact(layout::PAYLOADS, type_id, key), layout::made_by(&job));
-    super::read::json(root, &path)
+    super::read::json_up_to(root, &path, MOST_PAYLOAD)
 }
+
+/// A payload holds a text of many megabytes, written with all its escapes.
+const MOST_PAYLOAD: u64 = 128 << 20;
 
 /// Returns the text of a marker.
 pub(super) fn marker_text(marker: &Marker) -> String {

@@ -34,8 +34,17 @@ pub(super) const RUN_LOCK: &str = "run.lock";
 /// What its process says.
 pub(super) const LOGS: [&str; 2] = ["stdout.log", "stderr.log"];
 /// What is left of the last time when a job starts again from nothing.
-pub(super) const LEFT: [&str; 6] =
-    [OUTCOME, ENDED, CANCEL, "command.patch", "ask-save.patch", "save-input.patch"];
+pub(super) const LEFT: [&str; 9] = [
+    OUTCOME,
+    ENDED,
+    CANCEL,
+    "command.patch",
+    "ask-save.patch",
+    "save-input.patch",
+    "patch-pipeline.json",
+    "patch-pipeline.patch",
+    "patch-pipeline.finalize.json",
+];
 
 /// Returns the directory of a job.
 pub(super) fn job(id: &JobId) -> String {

@@ -103,7 +103,17 @@ pub(super) fn events(root: &Root, id: &JobId) -> Result<Vec<JobEvent>, JobStoreE
 
 /// Reads any other file.
 pub(super) fn json<T: DeserializeOwned>(root: &Root, path: &str) -> Result<Option<T>, JobStoreError> {
-    let Some(text) = text_of(root, path)? else { return Ok(None) };
+    json_up_to(root, path, super::beneath::MAX_FILE)
+}
+
+/// Reads a file that may have up to so many bytes.
+pub(super) fn json_up_to<T: DeserializeOwned>(
+    root: &Root,
+    path: &str,
+    max: u64,
+) -> Result<Option<T>, JobStoreError> {
+    let fail = |source| JobStoreError::Io { verb: "read", path: root.path(path), source };
+    let Some((text, _)) = root.read_up_to(path, max).map_err(fail)? else { return Ok(None) };
     let value = serde_json::from_str(&text);
     value.map(Some).map_err(|source| JobStoreError::Json { path: root.path(path), source })
 }

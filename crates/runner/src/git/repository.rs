@@ -1,0 +1,273 @@
+//! What is asked of a repository. It only looks; who changes something is beside it.
+
+use std::ffi::OsString;
+use std::io;
+use std::os::unix::ffi::OsStringExt as _;
+use std::path::{Path, PathBuf};
+use std::process::Output;
+use std::sync::Arc;
+
+use super::call::Call;
+use super::system::{Git, System};
+
+/// A repository, or a directory that is none, seen from one of its directories.
+#[derive(Clone, Debug)]
+pub struct Repository {
+    at: PathBuf,
+    git: Arc<dyn Git>,
+}
+
+/// Why git did not answer, or did not do what it was asked.
+#[derive(Debug, thiserror::Error)]
+pub enum GitError {
+    /// There is no git on this machine.
+    #[error("cannot run git")]
+    Missing(#[source] io::Error),
+    /// It ran and refused.
+    #[error("git {command} failed: {message}")]
+    Refused {
+        /// What was asked.
+        command: String,
+        /// What it said.
+        message: String,
+    },
+    /// Nobody is known who could be the author of a commit.
+    #[error(
+        "git does not know who commits: set user.name and user.email with `git config`, or GIT_AUTHOR_NAME, \
+         GIT_AUTHOR_EMAIL, GIT_COMMITTER_NAME and GIT_COMMITTER_EMAIL, then retry"
+    )]
+    NoIdentity,
+}
+
+impl Repository {
+    /// Returns the repository at a directory. Nothing is looked at yet.
+    #[must_use]
+    pub fn at(directory: &Path) -> Self {
+        Self::asked_by(Arc::new(System::default()), directory)
+    }
+
+    /// Returns the repository at a directory, with somebody else to ask.
+    #[must_use]
+    pub fn asked_by(git: Arc<dyn Git>, directory: &Path) -> Self {
+        Self { at: directory.to_owned(), git }
+    }
+
+    /// Returns the same repository, seen from another directory.
+    #[must_use]
+    pub fn seen_from(&self, directory: &Path) -> Self {
+        Self { at: directory.to_owned(), git: Arc::clone(&self.git) }
+    }
+
+    /// Returns the directory that it is seen from.
+    #[must_use]
+    pub fn directory(&self) -> &Path {
+        &self.at
+    }
+
+    /// Returns the commit of a local branch; `None` if there is no such branch.
+    ///
+    /// # Errors
+    /// Git does not answer.
+    pub fn head_of(&self, branch: &str) -> Result<Option<String>, GitError> {
+        self.commit_of(&format!("refs/heads/{branch}"))
+    }
+
+    /// Returns the commit that a name stands for; `None` if it stands for none.
+    ///
+    /// # Errors
+    /// Git does not answer.
+    pub fn commit_of(&self, name: &str) -> Result<Option<String>, GitError> {
+        let object = format!("{name}^{{commit}}");
+        let call = Call::new(["rev-parse", "--verify", "--quiet", "--end-of-options", &object]);
+        let output = self.ask(&call)?;
+        let oid = line(&output.stdout);
+        match output.status.code() {
+            Some(0) if !oid.is_empty() => Ok(Some(oid)),
+            Some(1) => Ok(None),
+            // Where there is no repository there is no branch.
+            Some(_) | None if is_no_repository(&output) => Ok(None),
+            Some(_) | None => Err(refused(&call, &output)),
+        }
+    }
+
+    /// Returns the branch that is checked out; `None` if none is.
+    ///
+    /// # Errors
+    /// Git does not answer.
+    pub fn current_branch(&self) -> Result<Option<String>, GitError> {
+        let call = Call::new(["symbolic-ref", "--quiet", "--short", "HEAD"]);
+        let output = self.ask(&call)?;
+        match output.status.code() {
+            Some(0) => Ok(Some(line(&output.stdout))),
+            Some(1) => Ok(None),
+            Some(_) | None if is_no_repository(&output) => Ok(None),
+            Some(_) | None => Err(refused(&call, &output)),
+        }
+    }
+
+    /// Tells whether a file is in the tree of a local branch.
+    ///
+    /// # Errors
+    /// Git does not answer.
+    pub fn has_file(&self, branch: &str, path: &str) -> Result<bool, GitError> {
+        match self.head_of(branch)? {
+            Some(commit) => Ok(self.blob_at(&commit, path)?.is_some()),
+            None => Ok(false),
+        }
+    }
+
+    /// Returns what is in a file of a commit; `None` if there is no such file.
+    ///
+    /// # Errors
+    /// Git does not answer.
+    pub fn file_at(&self, commit: &str, path: &str) -> Result<Option<Vec<u8>>, GitError> {
+        match self.blob_at(commit, path)? {
+            Some(blob) => Ok(Some(self.answer(&Call::new(["cat-file", "blob", &blob]))?)),
+            None => Ok(None),
+        }
+    }
+
+    fn blob_at(&self, commit: &str, path: &str) -> Result<Option<String>, GitError> {
+        let listed = self.answer(&Call::new(["ls-tree", "-z", "--full-tree", commit, "--", path]))?;
+        // Mode, kind, object, a tabulator, and the name.
+        let entry = listed.split(|byte| *byte == b'\t').next().unwrap_or_default();
+        let entry = String::from_utf8_lossy(entry);
+        let mut words = entry.split(' ');
+        let (_, kind, object) = (words.next(), words.next(), words.next());
+        Ok(object.filter(|_| kind == Some("blob")).map(str::to_owned))
+    }
+
+    /// Returns the tree of a commit.
+    ///
+    /// # Errors
+    /// Git does not answer.
+    pub fn tree_of(&self, commit: &str) -> Result<String, GitError> {
+        let tree = format!("{commit}^{{tree}}");
+        self.word(&Call::new(["rev-parse", "--verify", "--end-of-options", &tree]))
+    }
+
+    /// Tells whether a commit is another one, or lies in its past.
+    ///
+    /// # Errors
+    /// Git does not answer.
+    pub fn is_ancestor(&self, commit: &str, of: &str) -> Result<bool, GitError> {
+        let call = Call::new(["merge-base", "--is-ancestor", commit, of]);
+        let output = self.ask(&call)?;
+        match output.status.code() {
+            Some(0) => Ok(true),
+            Some(1) => Ok(false),
+            Some(_) | None => Err(refused(&call, &output)),
+        }
+    }
+
+    /// Tells whether nothing is changed or untracked in the working tree, but for what this prefix list names.
+    ///
+    /// # Errors
+    /// Git does not answer.
+    pub fn is_clean_beside(&self, ignored: &[&str]) -> Result<bool, GitError> {
+        let call = Call::new(["status", "--porcelain=v1", "-z", "--untracked-files=all", "--no-renames"]);
+        let status = self.answer(&call)?;
+        // Git names files from the top of the repository, which may lie above.
+        let below = self.ask(&Call::new(["rev-parse", "--show-prefix"]))?;
+        let below = below.stdout.trim_ascii_end();
+        let is_ignored = |path: &[u8]| {
+            let path = path.strip_prefix(below).unwrap_or(path);
+            ignored.iter().any(|prefix| {
+                path.strip_prefix(prefix.as_bytes())
+                    .is_some_and(|rest| rest.is_empty() || rest.starts_with(b"/"))
+            })
+        };
+        // Each entry is two letters, a blank and the path; without renames there is one path each.
+        let mut entries = status.split(|byte| *byte == 0).filter(|entry| entry.len() > 3);
+        Ok(entries.all(|entry| is_ignored(&entry[3..])))
+    }
+
+    /// Returns the root of the working tree.
+    ///
+    /// # Errors
+    /// Git does not answer, or there is none.
+    pub fn top(&self) -> Result<PathBuf, GitError> {
+        let answer = self.answer(&Call::new(["rev-parse", "--show-toplevel"]))?;
+        let path = answer.strip_suffix(b"\n").unwrap_or(&answer);
+        Ok(PathBuf::from(OsString::from_vec(path.to_vec())))
+    }
+
+    /// Returns the directory in which git keeps what is about this working tree alone: its index, its locks, a merge in
+    /// progress.
+    ///
+    /// # Errors
+    /// Git does not answer, or there is no repository.
+    pub fn private_directory(&self) -> Result<PathBuf, GitError> {
+        let answer = self.answer(&Call::new(["rev-parse", "--absolute-git-dir"]))?;
+        let path = answer.strip_suffix(b"\n").unwrap_or(&answer);
+        Ok(PathBuf::from(OsString::from_vec(path.to_vec())))
+    }
+
+    /// Checks that git knows who commits, before anything is changed.
+    ///
+    /// # Errors
+    /// It does not.
+    pub fn check_identity(&self) -> Result<(), GitError> {
+        for name in ["GIT_AUTHOR_IDENT", "GIT_COMMITTER_IDENT"] {
+            if !self.ask(&Call::new(["var", name]))?.status.success() {
+                // Where there is no repository, that is what is wrong.
+                self.top()?;
+                return Err(GitError::NoIdentity);
+            }
+        }
+        Ok(())
+    }
+
+    /// Tells whether a setting says yes.
+    ///
+    /// # Errors
+    /// There is no git.
+    pub fn is_set(&self, setting: &str) -> Result<bool, GitError> {
+        let output = self.ask(&Call::new(["config", "--type=bool", "--get", setting]))?;
+        Ok(line(&output.stdout) == "true")
+    }
+
+    /// Returns what git says when it does what it is asked.
+    ///
+    /// # Errors
+    /// It does not.
+    pub fn answer(&self, call: &Call) -> Result<Vec<u8>, GitError> {
+        let output = self.ask(call)?;
+        if output.status.success() { Ok(output.stdout) } else { Err(refused(call, &output)) }
+    }
+
+    /// Returns the one line that git says.
+    ///
+    /// # Errors
+    /// It does not do what it is asked.
+    pub(super) fn word(&self, call: &Call) -> Result<String, GitError> {
+        Ok(line(&self.answer(call)?))
+    }
+
+    /// Returns whatever git says.
+    ///
+    /// # Errors
+    /// There is none.
+    pub(super) fn ask(&self, call: &Call) -> Result<Output, GitError> {
+        self.git.ask(&self.at, call).map_err(GitError::Missing)
+    }
+}
+
+/// Returns the first line, without its end.
+pub(super) fn line(bytes: &[u8]) -> String {
+    String::from_utf8_lossy(bytes).lines().next().unwrap_or_default().trim().to_owned()
+}
+
+fn is_no_repository(output: &Output) -> bool {
+    String::from_utf8_lossy(&output.stderr).contains("not a git repository")
+}
+
+/// Returns what git complains about, in a line.
+pub(super) fn refused(call: &Call, output: &Output) -> GitError {
+    let said = String::from_utf8_lossy(&output.stderr);
+    let lines = || said.lines().map(str::trim).filter(|line| !line.is_empty());
+    let is_bad = |line: &&str| line.starts_with("fatal: ") || line.starts_with("error: ");
+    let message = lines().find(is_bad).or_else(|| lines().next()).unwrap_or("it said nothing");
+    let message = message.trim_start_matches("fatal: ").trim_start_matches("error: ");
+    GitError::Refused { command: call.name(), message: message.to_owned() }
+}

@@ -1,0 +1,68 @@
+//! `git.stage_commit`: everything that is changed where the job runs becomes a commit. What jobs write for themselves is
+//! never in it.
+
+use std::fs;
+
+use super::checkout::{Checkout, failed};
+use super::names::{Done, stopped, text};
+use super::node::{Execute, Node, NodeEnd};
+use super::scratch;
+use crate::git::Call;
+use crate::job::attempt::End;
+
+const OPERATION: &str = "git.stage_commit";
+
+pub(super) fn run(node: &Node<'_>, execute: &mut Execute<'_>) -> NodeEnd {
+    commit(node, execute).unwrap_or_else(|end| *end)
+}
+
+fn commit(node: &Node<'_>, execute: &mut Execute<'_>) -> Done {
+    let message = text(node, "message").ok_or_else(|| stopped("git.stage_commit has no message"))?;
+    let here = Checkout::of(node, OPERATION)?;
+    let git = &here.repository;
+    let unmerged = git.unmerged().map_err(|error| failed(OPERATION, &error))?;
+    if !unmerged.is_empty() {
+        let paths = unmerged.join(", ");
+        return Ok(NodeEnd::blocked(format!("git.stage_commit blocked: remaining unmerged paths: {paths}")));
+    }
+    here.free_of_locks(OPERATION)?;
+    if git.is_clean_beside(&crate::probe::EPHEMERAL).map_err(|error| failed(OPERATION, &error))? {
+        return Ok(NodeEnd::succeeded("there is nothing to commit"));
+    }
+    git.check_identity().map_err(|error| failed(OPERATION, &error))?;
+    here.run(OPERATION, &Checkout::stage_all(), execute)?;
+    here.unstage_ours(OPERATION, execute)?;
+    let staged = here.try_run(OPERATION, &Call::new(["diff", "--cached", "--quiet"]), execute)?;
+    if staged.end == End::Exited(0) {
+        return Ok(NodeEnd::succeeded("there is nothing to commit"));
+    }
+    commit_staged(node, &here, message, OPERATION, execute)?;
+    let head = git.commit_of("HEAD").map_err(|error| failed(OPERATION, &error))?.unwrap_or_default();
+    Ok(NodeEnd::succeeded(format!("committed {}", short(&head))))
+}
+
+/// Commits what is staged, with the hooks of the repository.
+pub(super) fn commit_staged(
+    node: &Node<'_>,
+    here: &Checkout,
+    message: &str,
+    operation: &str,
+    execute: &mut Execute<'_>,
+) -> Done<()> {
+    let file = scratch::of_job(node, "commit-message.txt");
+    let fail = |error| {
+        Box::new(NodeEnd::failed(format!("{operation} failed: cannot write {}: {error}", file.display()), 1))
+    };
+    scratch::write_whole(&file, message.as_bytes()).map_err(fail)?;
+    // A message may have lines that begin like comments.
+    let call = Call::new(["commit", "--cleanup=whitespace", "--no-edit", "-F"]).arg(&file);
+    let committed = here.run(operation, &call, execute);
+    // Nobody misses it; a retry writes it again.
+    let _missing = fs::remove_file(&file);
+    committed.map(drop)
+}
+
+/// Returns as much of the name of a commit as people read.
+pub(super) fn short(commit: &str) -> &str {
+    commit.get(..10).unwrap_or(commit)
+}
