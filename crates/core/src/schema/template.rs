@@ -95,7 +95,7 @@ fn node_id(about: &str) -> Value {
 
 fn node() -> Value {
     let kinds = [Kind::Builtin, Kind::Shell, Kind::Agent, Kind::Gate].map(Kind::name);
-    let uses = LABELS.iter().filter(|label| label.is_available).map(|label| label.uses);
+    let uses = LABELS.iter().map(|label| label.uses);
     let is_spoken_of = |outcome: &&NodeOutcome| **outcome != NodeOutcome::Skipped;
     let outcomes = || NodeOutcome::ALL.iter().filter(is_spoken_of).map(|outcome| outcome.name());
     let on_each = |of: Value| outcomes().map(|name| (name, of.clone())).collect::<Vec<_>>();

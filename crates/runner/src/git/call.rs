@@ -17,7 +17,7 @@ pub struct Call {
 /// What would point git to another repository, another index or other settings, or would let it read our arguments
 /// otherwise. Whoever starts us from a hook or an alias of git has some of them. Which settings a person has, and
 /// who commits, is left as it is.
-const ELSEWHERE: &[&str] = &[
+pub(crate) const ELSEWHERE: &[&str] = &[
     "GIT_ALTERNATE_OBJECT_DIRECTORIES",
     "GIT_ATTR_SOURCE",
     "GIT_COMMON_DIR",

@@ -14,6 +14,7 @@ mod system;
 mod worktree;
 
 pub use call::Call;
+pub(crate) use call::ELSEWHERE;
 pub use edit::Edit;
 pub use lock::LockError;
 pub use merge::MergeState;

@@ -56,10 +56,6 @@ fn label(draft: &mut Draft, issues: &mut Issues<'_>) {
         return;
     };
     kind(draft, label, issues);
-    if !label.is_available {
-        issues.node(&place, &id, &format!("uses `{}`, which is not available yet", label.uses));
-        return;
-    }
     drop_empty(draft, label);
     let is_set = ["command", "script"].into_iter().find(|name| draft.arg_places.contains_key(*name));
     if label.is_control()

@@ -1,4 +1,4 @@
-//! The labels that a node may use, all in one table: what cannot be run yet is known by name and refused by name.
+//! The labels that a node may use, all in one table.
 
 use crate::policy::{Kind, word_enum};
 
@@ -25,8 +25,6 @@ pub struct Label {
     pub class: Class,
     /// The operation or the control policy, without what stands before it in the label.
     pub operation: &'static str,
-    /// Whether this release can run it.
-    pub is_available: bool,
     /// The arguments that it reads.
     pub args: &'static [&'static str],
     /// The gates that act on it, beside an approval, which acts on all.
@@ -65,15 +63,15 @@ impl Label {
 }
 
 const fn shell(uses: &'static str, operation: &'static str) -> Label {
-    Label { uses, class: Class::Shell, operation, is_available: false, args: &[], gates: &[] }
+    Label { uses, class: Class::Shell, operation, args: &[], gates: &[] }
 }
 
 const fn builtin(uses: &'static str, operation: &'static str) -> Label {
-    Label { uses, class: Class::Builtin, operation, is_available: false, args: &[], gates: &[] }
+    Label { uses, class: Class::Builtin, operation, args: &[], gates: &[] }
 }
 
 const fn control(uses: &'static str, operation: &'static str) -> Label {
-    Label { uses, class: Class::Control, operation, is_available: true, args: &[], gates: &[] }
+    Label { uses, class: Class::Control, operation, args: &[], gates: &[] }
 }
 
 /// Where a prompt may come from.
@@ -81,35 +79,20 @@ const PROMPT_ARGS: &[&str] = &["prompt_text", "prompt_file", "command", "script"
 
 /// Every label there is.
 pub const LABELS: &[Label] = &[
+    Label { args: &["command", "script"], ..shell("cap.env.shell.command.run", "command.run") },
     Label {
-        is_available: true,
-        args: &["command", "script"],
-        ..shell("cap.env.shell.command.run", "command.run")
-    },
-    Label {
-        is_available: true,
         args: &["command", "script"],
         gates: &["script", "cicd"],
         ..shell("cap.env.shell.cicd.run", "cicd.run")
     },
+    Label { args: PROMPT_ARGS, ..shell("cap.env.shell.prompt.resolve", "prompt.resolve") },
+    Label { args: PROMPT_ARGS, ..builtin("cap.env.builtin.prompt.resolve", "prompt.resolve") },
     Label {
-        is_available: true,
-        args: PROMPT_ARGS,
-        ..shell("cap.env.shell.prompt.resolve", "prompt.resolve")
-    },
-    Label {
-        is_available: true,
-        args: PROMPT_ARGS,
-        ..builtin("cap.env.builtin.prompt.resolve", "prompt.resolve")
-    },
-    Label {
-        is_available: true,
         args: &["branch", "slug", "plan", "base", "target", "purpose"],
         ..builtin("cap.env.builtin.worktree.prepare", "worktree.prepare")
     },
-    Label { is_available: true, ..builtin("cap.env.builtin.worktree.cleanup", "worktree.cleanup") },
+    Label { ..builtin("cap.env.builtin.worktree.cleanup", "worktree.cleanup") },
     Label {
-        is_available: true,
         args: &[
             "slug",
             "plan",
@@ -124,56 +107,37 @@ pub const LABELS: &[Label] = &[
         ],
         ..builtin("cap.env.builtin.plan.persist", "plan.persist")
     },
+    Label { args: &["message"], ..builtin("cap.env.builtin.git.stage_commit", "git.stage_commit") },
     Label {
-        is_available: true,
-        args: &["message"],
-        ..builtin("cap.env.builtin.git.stage_commit", "git.stage_commit")
-    },
-    Label {
-        is_available: true,
         args: &["source", "target", "slug", "plan", "squash", "delete_branch"],
         ..builtin("cap.env.builtin.git.integrate_plan_branch", "git.integrate_plan_branch")
     },
+    Label { ..builtin("cap.env.builtin.git.save_worktree_patch", "git.save_worktree_patch") },
     Label {
-        is_available: true,
-        ..builtin("cap.env.builtin.git.save_worktree_patch", "git.save_worktree_patch")
-    },
-    Label {
-        is_available: true,
         args: &["files_json"],
         ..builtin("cap.env.builtin.patch.pipeline_prepare", "patch.pipeline_prepare")
     },
     Label {
-        is_available: true,
         args: &["files_json"],
         ..builtin("cap.env.builtin.patch.execute_pipeline", "patch.execute_pipeline")
     },
     Label {
-        is_available: true,
         args: &["files_json"],
         ..builtin("cap.env.builtin.patch.pipeline_finalize", "patch.pipeline_finalize")
     },
     Label {
-        is_available: true,
         args: &["build_id", "step_key", "slug", "branch", "target"],
         ..builtin("cap.env.builtin.build.materialize_step", "build.materialize_step")
     },
     Label {
-        is_available: true,
         args: &["slug", "plan", "source", "target"],
         ..builtin("cap.env.builtin.merge.sentinel.write", "merge.sentinel.write")
     },
     Label {
-        is_available: true,
         args: &["slug", "plan"],
         ..builtin("cap.env.builtin.merge.sentinel.clear", "merge.sentinel.clear")
     },
-    Label {
-        is_available: true,
-        class: Class::Agent,
-        args: &["agent"],
-        ..builtin("cap.agent.invoke", "agent.invoke")
-    },
+    Label { class: Class::Agent, args: &["agent"], ..builtin("cap.agent.invoke", "agent.invoke") },
     control("control.terminal", "terminal"),
     Label { args: &["required"], ..control("control.gate.approval", "gate.approval") },
     Label { gates: &["script"], ..control("control.gate.stop_condition", "gate.stop_condition") },

@@ -4,21 +4,15 @@ use std::ffi::OsStr;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
+use crate::git::ELSEWHERE;
+
 /// Runs git in a directory that belongs to no repository. Returns what it says.
 ///
 /// # Errors
 /// What git complains about.
 pub(super) fn git(directory: &Path, arguments: &[impl AsRef<OsStr>]) -> Result<Vec<u8>, String> {
     let mut command = Command::new("git");
-    for name in [
-        "GIT_DIR",
-        "GIT_WORK_TREE",
-        "GIT_INDEX_FILE",
-        "GIT_COMMON_DIR",
-        "GIT_OBJECT_DIRECTORY",
-        "GIT_CONFIG_PARAMETERS",
-        "GIT_CONFIG_COUNT",
-    ] {
+    for name in ELSEWHERE {
         command.env_remove(name);
     }
     let output = command
