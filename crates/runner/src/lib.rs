@@ -10,6 +10,7 @@ mod limits;
 mod pool;
 pub mod probe;
 pub mod process;
+mod procfs;
 pub mod react;
 pub mod runner;
 pub mod telemetry;

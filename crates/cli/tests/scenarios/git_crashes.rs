@@ -7,7 +7,7 @@ use std::path::Path;
 
 use crate::by_hand::Desk;
 use crate::git_merges::{MESSAGE, in_conflict, merge, message, with_plan};
-use crate::git_world::{builtin, of, repository, subjects, template};
+use crate::git_world::{again, builtin, ended, log, of, repository, subjects, template};
 use crate::world::Ran;
 
 /// Puts a git on the way that counts the calls of supervisors, and kills the one that makes a certain call.
@@ -285,4 +285,36 @@ fn a_worktree_that_is_killed_anywhere_is_prepared_once() {
             desk.git(&["worktree", "remove", &path]);
         },
     );
+}
+
+#[test]
+fn a_lock_that_a_killed_git_left_goes_with_the_retry_and_that_of_anybody_else_stays() {
+    let desk = repository();
+    let lock = desk.path(".git/refs/heads/draft/alpha.lock");
+    fs::create_dir_all(lock.parent().unwrap()).unwrap();
+    // What was there before the job was not left by it.
+    fs::write(&lock, "").unwrap();
+    let end = ended(&desk, builtin("n", "plan.persist", "args = { slug = 'alpha', spec = 'x' }"));
+    assert_eq!(end.end(), ("failed", Some(1)));
+    let wanted = "/.git/refs/heads/draft/alpha.lock': File exists; if no git is at work there, one was killed: \
+                  remove that file and retry";
+    assert!(end.summary.ends_with(wanted), "{}", end.summary);
+    assert_eq!(again(&desk, &end.id).end(), ("failed", Some(1)));
+    assert!(lock.exists());
+    // A git that is older than the lock may have made it.
+    let other = desk.outside().join("git");
+    fs::copy("/bin/sleep", &other).unwrap();
+    let mut other = std::process::Command::new(other).arg("1000").current_dir(desk.path("")).spawn().unwrap();
+    fs::remove_file(&lock).unwrap();
+    fs::write(&lock, "").unwrap();
+    assert_eq!(again(&desk, &end.id).end(), ("failed", Some(1)));
+    assert!(lock.exists());
+    // Nobody is there any more who can have made it.
+    other.kill().unwrap();
+    other.wait().unwrap();
+    let end = again(&desk, &end.id);
+    assert_eq!(end.end(), ("succeeded", Some(0)), "{}", end.summary);
+    let told = format!("removed {}: the git that made it was killed\n", lock.display());
+    assert!(log(&desk, &end.id, "stderr").ends_with(&told));
+    assert_eq!(subjects(&desk, "draft/alpha"), ["docs: add implementation plan alpha", "first"]);
 }

@@ -203,6 +203,17 @@ impl Repository {
         Ok(PathBuf::from(OsString::from_vec(path.to_vec())))
     }
 
+    /// Returns the directory in which git keeps what is about all working trees: objects, branches, settings.
+    ///
+    /// # Errors
+    /// Git does not answer, or there is no repository.
+    pub fn common_directory(&self) -> Result<PathBuf, GitError> {
+        let call = ["rev-parse", "--path-format=absolute", "--git-common-dir"];
+        let answer = self.answer(&Call::new(call))?;
+        let path = answer.strip_suffix(b"\n").unwrap_or(&answer);
+        Ok(PathBuf::from(OsString::from_vec(path.to_vec())))
+    }
+
     /// Checks that git knows who commits, before anything is changed.
     ///
     /// # Errors
@@ -269,5 +280,9 @@ pub(super) fn refused(call: &Call, output: &Output) -> GitError {
     let is_bad = |line: &&str| line.starts_with("fatal: ") || line.starts_with("error: ");
     let message = lines().find(is_bad).or_else(|| lines().next()).unwrap_or("it said nothing");
     let message = message.trim_start_matches("fatal: ").trim_start_matches("error: ");
-    GitError::Refused { command: call.name(), message: message.to_owned() }
+    let mut message = message.trim_end_matches('.').to_owned();
+    if message.ends_with(".lock': File exists") {
+        message.push_str("; if no git is at work there, one was killed: remove that file and retry");
+    }
+    GitError::Refused { command: call.name(), message }
 }

@@ -19,10 +19,10 @@ use tidewheel_core::job::Secrets;
 use super::family::{self, Descendants, Family as _};
 use super::identity::DETACHED;
 use super::log::LogFile;
-use super::procfs;
 use super::streams::{Finished, Streams};
 use super::wait::Watch;
 use crate::process::{Captured, Program, StartError};
+use crate::procfs;
 
 /// How long a process may take to end when it is asked to, before it is killed, where nobody says.
 ///

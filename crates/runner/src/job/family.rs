@@ -13,7 +13,7 @@ use rustix::process::{
 };
 
 use super::identity::DETACHED;
-use super::procfs::{self, Process};
+use crate::procfs::{self, Process};
 
 /// Processes that belong together.
 pub(super) trait Family {

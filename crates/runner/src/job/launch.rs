@@ -15,7 +15,7 @@ use rustix::process::{Pid, getpid, set_child_subreaper, setpgid, setsid};
 use tidewheel_core::job::JobId;
 
 use super::identity::{DETACHED, OF_A_JOB};
-use super::procfs;
+use crate::procfs;
 
 /// Starts the supervisor of a job and hands it the run lock of the job, which is never free in between: the lock is
 /// that of the open file, and the file is the stdin of the supervisor. Returns its number.

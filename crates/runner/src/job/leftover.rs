@@ -14,7 +14,7 @@ use tidewheel_core::job::{JobId, Record};
 
 use super::family::{self, Family};
 use super::identity::{self, TOKEN};
-use super::procfs::{self, Process};
+use crate::procfs::{self, Process};
 
 /// What a job is told.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -7,7 +7,6 @@ pub mod launch;
 pub mod leftover;
 mod log;
 pub mod operation;
-mod procfs;
 mod scheduler;
 mod streams;
 pub mod wait;

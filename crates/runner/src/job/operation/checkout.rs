@@ -2,8 +2,10 @@
 
 use std::error::Error;
 use std::path::PathBuf;
+use std::time::{Duration, SystemTime};
 
 use tidewheel_core::job::NodeOutcome;
+use tidewheel_core::time::Timestamp;
 
 use super::execution_root::execution_root;
 use super::names::{Done, stopped};
@@ -46,9 +48,11 @@ impl Checkout {
             // Git would work in the next repository above, which is the person's.
             return Err(stopped(format!("{operation} failed: {} is no worktree", directory.display())));
         }
+        let repository = Repository::asked_by(node.around.git(), &top);
+        clear_locks(node, &repository, operation)?;
         let name = top.file_name().unwrap_or_default();
         let is_of_jobs = is_of_jobs && !name.as_encoded_bytes().starts_with(b"workspace-");
-        Ok(Self { repository: Repository::asked_by(node.around.git(), &top), is_of_jobs })
+        Ok(Self { repository, is_of_jobs })
     }
 
     /// Checks that git can work here.
@@ -96,6 +100,17 @@ impl Checkout {
             other => Err(Box::new(NodeEnd::of(operation, &other))),
         }
     }
+}
+
+/// Takes away what earlier attempts left locked when they were cut off, and says so.
+fn clear_locks(node: &Node<'_>, repository: &Repository, operation: &str) -> Done<()> {
+    let Some(started_at) = node.record.started_at.filter(|_| node.attempt > 1) else { return Ok(()) };
+    let at = |time: Timestamp| SystemTime::UNIX_EPOCH + Duration::from_nanos(time.as_nanos());
+    let fail = |error: LockError| Box::new(NodeEnd::failed(format!("{operation} failed: {error}"), 1));
+    for lock in repository.clear_locks(at(node.record.created_at), at(started_at)).map_err(fail)? {
+        node.around.complain(&format!("removed {}: the git that made it was killed", lock.display()));
+    }
+    Ok(())
 }
 
 /// Returns the end of a node that git refuses to help.

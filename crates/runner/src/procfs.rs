@@ -2,35 +2,42 @@
 
 use std::fs::{self, File};
 use std::io::{self, Read as _};
+use std::time::Duration;
 
 use rustix::process::Pid;
 
 /// What the system tells of a process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Process {
+pub(crate) struct Process {
     /// Its number.
-    pub(super) id: Pid,
+    pub(crate) id: Pid,
     /// Who takes it away when it is dead: who started it, or who adopted it.
-    pub(super) parent: i32,
+    pub(crate) parent: i32,
     /// Its group; zero if that lies outside of what this process can see.
-    pub(super) group: i32,
+    pub(crate) group: i32,
     /// Its session; zero if that lies outside of what this process can see.
-    pub(super) session: i32,
+    pub(crate) session: i32,
     /// When it started, in ticks since the system did. With its number it is one of a kind.
-    pub(super) start_time: u64,
+    pub(crate) start_time: u64,
     /// Whether it still runs, or may run again.
-    pub(super) is_alive: bool,
+    pub(crate) is_alive: bool,
 }
 
 impl Process {
     /// Returns what tells it from every other process since the system started.
-    pub(super) const fn key(&self) -> (i32, u64) {
+    pub(crate) const fn key(&self) -> (i32, u64) {
         (self.id.as_raw_pid(), self.start_time)
+    }
+
+    /// Returns how long the system had been up when it started.
+    pub(crate) const fn started(&self) -> Duration {
+        // Whatever the system counts in, it tells hundredths.
+        Duration::from_millis(self.start_time.saturating_mul(10))
     }
 }
 
 /// Returns the numbers of all processes, the older ones first as long as numbers are not given again.
-pub(super) fn all() -> io::Result<impl Iterator<Item = Pid>> {
+pub(crate) fn all() -> io::Result<impl Iterator<Item = Pid>> {
     let processes = fs::read_dir("/proc")?;
     Ok(processes.filter_map(|process| {
         let name = process.ok()?.file_name();
@@ -39,7 +46,7 @@ pub(super) fn all() -> io::Result<impl Iterator<Item = Pid>> {
 }
 
 /// Returns what the system tells of a process; `None` if there is none of this number.
-pub(super) fn of(id: Pid) -> Option<Process> {
+pub(crate) fn of(id: Pid) -> Option<Process> {
     // The name of a program is at most 64 bytes long, and the numbers after it are, too, short.
     let mut buffer = [0; 1_024];
     let mut file = File::open(format!("/proc/{id}/stat")).ok()?;
@@ -61,14 +68,21 @@ pub(super) fn of(id: Pid) -> Option<Process> {
 }
 
 /// Returns the number of the process that was started last, by whomever.
-pub(super) fn newest() -> Option<i32> {
+pub(crate) fn newest() -> Option<i32> {
     fs::read_to_string("/proc/loadavg").ok()?.split_ascii_whitespace().nth(4)?.parse().ok()
+}
+
+/// Returns how long the system has been up.
+pub(crate) fn uptime() -> Option<Duration> {
+    let text = fs::read_to_string("/proc/uptime").ok()?;
+    let seconds = text.split_ascii_whitespace().next()?.parse().ok()?;
+    Duration::try_from_secs_f64(seconds).ok()
 }
 
 /// Tells whether a process was started with a variable in its environment whose value fits.
 ///
 /// What belongs to somebody else cannot be read, and then it is not ours.
-pub(super) fn has_variable(id: Pid, name: &str, fits: impl Fn(&[u8]) -> bool) -> bool {
+pub(crate) fn has_variable(id: Pid, name: &str, fits: impl Fn(&[u8]) -> bool) -> bool {
     let Ok(environment) = fs::read(format!("/proc/{id}/environ")) else { return false };
     environment.split(|byte| *byte == 0).any(|variable| {
         let value = variable.strip_prefix(name.as_bytes()).and_then(|rest| rest.strip_prefix(b"="));
@@ -85,6 +99,7 @@ mod tests {
         let id = rustix::process::getpid();
         let me = of(id).expect("this process is there");
         assert!(me.is_alive && me.start_time > 0);
+        assert!(me.started() <= uptime().unwrap());
         assert_eq!(me.parent, rustix::process::getppid().map_or(0, |parent| parent.as_raw_nonzero().get()));
         assert!(me.session > 0);
         assert_eq!(me.group, rustix::process::getpgrp().as_raw_nonzero().get());
