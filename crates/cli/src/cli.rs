@@ -8,7 +8,7 @@ use crate::commands::{
     completions, daemon, decide, demo, graph, init, jobs, man, policy, run, runs, schema, tick,
 };
 use crate::complete;
-use crate::durable::worker;
+use crate::demo::worker;
 use crate::error::Ending;
 use crate::exit::Exit;
 use crate::jobs::node;

@@ -3,7 +3,7 @@
 mod cli;
 mod commands;
 mod complete;
-mod durable;
+mod demo;
 mod error;
 mod exit;
 #[cfg(test)]

@@ -132,16 +132,8 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Exit, Ending> {
     Ok(Exit::Succeeded)
 }
 
-/// A run that is over, for those who tell of it in their own words.
-pub(crate) struct Ran {
-    pub(crate) opened: Opened,
-    /// Its jobs, in the order of the template.
-    pub(crate) jobs: Vec<JobId>,
-    pub(crate) followed: Followed,
-}
-
-/// Runs a flow in a directory until it is over, and says nothing.
-pub(crate) fn run_quietly(dir: &Path, flow: &Path) -> Result<Ran, Ending> {
+/// Enqueues a flow in a directory, and says nothing. Returns its jobs, in the order of the template.
+pub(crate) fn enqueue_quietly(dir: &Path, flow: &Path) -> Result<(Opened, Vec<JobId>), Ending> {
     let arguments = Arguments {
         flow: flow.display().to_string(),
         inputs: Vec::new(),
@@ -152,23 +144,15 @@ pub(crate) fn run_quietly(dir: &Path, flow: &Path) -> Result<Ran, Ending> {
         require_approval: false,
         check: false,
         repeat: None,
-        follow: true,
+        follow: false,
         format: Format::Text,
         named: Vec::new(),
     };
     let Ready { place, settings, flow, expanded } = arguments.ready()?;
     let opened = Opened::at(place, settings)?;
     let runs = enqueue(&opened, &flow, &expanded, &arguments)?;
-    let jobs: Vec<JobId> = runs.into_iter().flat_map(|run| run.jobs).collect();
-    let follow = Follow {
-        opened: &opened,
-        jobs: jobs.clone(),
-        tells: Tells::Nobody,
-        until: None,
-        comes_back: "they end by themselves".to_owned(),
-    };
-    let followed = follow.run()?;
-    Ok(Ran { opened, jobs, followed })
+    let jobs = runs.into_iter().flat_map(|run| run.jobs).collect();
+    Ok((opened, jobs))
 }
 
 /// Waits for the runs, one after the other, until one of them does not succeed.

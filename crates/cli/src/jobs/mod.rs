@@ -30,3 +30,4 @@ pub(crate) use manner::{Form, Ids, Manner, MannerArguments, Times};
 pub(crate) use opened::{Opened, concluded, refused, run_of, unfit};
 pub(crate) use place::{DirArguments, Place};
 pub(crate) use settings::{ListFormat, Settings, Shown};
+pub(crate) use tty::Tty;

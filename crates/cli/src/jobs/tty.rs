@@ -10,7 +10,7 @@ use rustix::termios::tcgetwinsize;
 
 /// The standard output, which is a terminal.
 #[derive(Debug, Default)]
-pub(super) struct Tty(Mutex<Held>);
+pub(crate) struct Tty(Mutex<Held>);
 
 /// What was not sent yet.
 #[derive(Debug, Default)]

@@ -6,7 +6,6 @@ pub(crate) mod columns;
 pub(crate) mod fields;
 pub(crate) mod lines;
 pub(crate) mod logs;
-pub(crate) mod order;
 pub(crate) mod page;
 pub(crate) mod problems;
 pub(crate) mod svg;

@@ -117,7 +117,8 @@ fn row(text: &mut String, bar: &Bar<'_>, top: usize, period: Period) {
         ends =
             Some(ends.map_or((from, from + wide), |(first, last)| (first.min(from), last.max(from + wide))));
         let (y, high) = if is_work(stretch.doing) { (top + 4, 16) } else { (top + 8, 8) };
-        let took = long(between(stretch.from, stretch.to.unwrap_or(period.to)));
+        // What takes no time at all is told with a sign that means something here.
+        let took = xml(&long(between(stretch.from, stretch.to.unwrap_or(period.to))));
         let _ = writeln!(
             text,
             "<rect class=\"{}\" x=\"{}\" y=\"{y}\" width=\"{}\" height=\"{high}\"><title>{}: {took}</title></rect>",
@@ -441,6 +442,20 @@ mod tests {
             note: String::new(),
         }];
         check(&draw(&Sheet { title: "t", under: "u", bars: &bars, period }));
+    }
+
+    #[test]
+    fn what_took_less_than_can_be_told_says_so_and_breaks_nothing() {
+        let stretches = [Stretch { to: Some(Timestamp::from_nanos(7)), ..stretch(Doing::Attempt, 0, None) }];
+        let bars = [Bar {
+            name: "a".to_owned(),
+            stretches: &stretches,
+            end: None,
+            is_marked: false,
+            note: String::new(),
+        }];
+        let drawn = draw(&Sheet { title: "t", under: "u", bars: &bars, period: PERIOD });
+        assert!(check(&drawn).iter().any(|text| text == "attempt: <1ms"), "{drawn}");
     }
 
     #[test]

@@ -24,7 +24,7 @@ fn all() -> Vec<Ran> {
         home.run(&["policy", "check", "huge.toml"]),
         home.run(&["policy", "check", "latin.toml"]),
         home.run(&["policy", "check", "bad.toml"]),
-        home.run_under(&[("TMPDIR", "/nowhere")], &["demo", "--format", "json"]),
+        home.run(&["demo", "--keep", "bad.toml"]),
         home.run(&["runs", "list", "--store", "none.db"]),
         home.run(&["runs", "list", "--store", "bad.toml"]),
         home.run(&["runs", "list", "--store", "newer.db"]),
@@ -132,8 +132,8 @@ fn each_is_told_with_its_code() {
     config error[TW0007]: `bad.toml` has 2 problems.
     --- exit code 1
 
-    internal error[TW0008]: The worker of the demo could not do its part: no directory could be made in `/nowhere`: No such file or directory.
-    hint: `tidewheel demo --no-crash` leaves that part out.
+    error[TW0008]: The demo cannot be kept in `bad.toml`: File exists.
+    hint: Name a directory that does not exist yet.
     --- exit code 1
 
     error[TW0009]: There is no store `none.db`.

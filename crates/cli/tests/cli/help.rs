@@ -20,7 +20,7 @@ fn the_whole() {
     Usage: tidewheel <COMMAND>
 
     Commands:
-      demo         See policies at work, a workflow that survives kill -9, and a build as jobs
+      demo         See policies at work, a workflow that survives kill -9, and a release as jobs
       init         Make the files that a repository begins with
       run          Run a flow: make jobs of a template, and let them run
       graph        Draw what comes after what: of a flow, or of a run
@@ -61,7 +61,7 @@ fn the_whole_in_short() {
     Usage: tidewheel <COMMAND>
 
     Commands:
-      demo         See policies at work, a workflow that survives kill -9, and a build as jobs
+      demo         See policies at work, a workflow that survives kill -9, and a release as jobs
       init         Make the files that a repository begins with
       run          Run a flow: make jobs of a template, and let them run
       graph        Draw what comes after what: of a flow, or of a run
@@ -102,20 +102,21 @@ fn the_version() {
 #[test]
 fn demo() {
     assert_snapshot!(help_of(&["demo", "--help"]), @"
-    See policies at work, a workflow that survives kill -9, and a build as jobs
+    See policies at work, a workflow that survives kill -9, and a release as jobs
 
-    A step takes 400ms, fails three times and then succeeds. The demo draws
-    what different policies make of it: the function that decides about real
-    retries decides here, and time is only counted. Then an order runs through
-    a small workflow, and once more from its events alone. Then a worker, a
-    process of its own, runs the order on a database in a temporary directory,
-    is killed in the middle and started again. At last a small build runs as
-    jobs, as `tidewheel run --follow` runs it. Nothing is left behind unless
-    --keep asks for it, and the demo is the same every time.
+    First the demo draws what different policies make of a step that fails: the
+    function that decides about real retries decides here, and time is only
+    counted. Then a worker, a process of its own, runs an order with retries, a
+    rate limit and a circuit breaker, is killed in the middle and started again.
+    At last a small release runs as jobs, as `tidewheel run --follow` runs it,
+    and waits for your approval. It takes a few seconds and needs no git, no
+    server and no network; everything that it makes is in one directory, and
+    it ends with commands to look at that.
 
     Example:
 
       $ tidewheel demo
+      $ tidewheel demo --yes --keep /tmp/demo
 
     Usage: tidewheel demo [OPTIONS]
 
@@ -129,12 +130,14 @@ fn demo() {
 
               [default: text]
 
+      -y, --yes
+              Approve the release without asking
+
           --no-crash
-              Leave out the worker that is killed and the jobs: no process is started, and no file is
-              touched
+              Draw the policies only: no process is started, and no file is touched
 
           --keep <DIR>
-              Keep the files of the jobs in this directory, which is made
+              Keep everything in this directory, which is made; `tidewheel-demo` here, if nobody says
 
       -h, --help
               Print help (see a summary with '-h')

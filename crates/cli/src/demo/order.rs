@@ -1,4 +1,5 @@
-//! Starts the worker of the demo, kills it while a step runs, starts it again, and tells which steps ran when.
+//! Starts the worker of the demo, kills it while a step runs, starts it again, and gathers which steps ran when and why
+//! they waited. Others tell it.
 
 use std::io::{self, BufRead as _, BufReader, Read as _};
 use std::path::Path;
@@ -8,12 +9,22 @@ use std::time::Duration;
 
 use serde::Serialize;
 use serde_json::Value;
+use tidewheel_core::event::Hold;
+use tidewheel_core::fact::RunId;
+use tidewheel_core::run::Run;
+use tidewheel_core::view;
+use tidewheel_store::Store as _;
 
-use super::worker::{STEPS, Word};
+use super::live::Live;
+use super::worker::{BOOKS, RUN, STEPS, Word, workflow};
 use crate::error::{Code, CommandError, cause};
+use crate::store::{Opened, Purpose, StoreArguments};
 
 /// The step in which the first worker is killed.
 pub(crate) const KILLED_IN: &str = "screen_fraud";
+
+/// The file in which the order is kept.
+pub(crate) const DATABASE: &str = "orders.db";
 
 /// What happened.
 #[derive(Debug, Serialize)]
@@ -24,18 +35,26 @@ pub(crate) struct Story {
     pub(crate) steps: Vec<StepStory>,
     /// What came of the order in the end.
     pub(crate) result: Value,
+    /// How many events the run has.
+    pub(crate) events: usize,
+    /// Whether a run that is made from the events alone has the same result.
+    pub(crate) replay_is_equal: bool,
 }
 
 /// One step in both workers.
 #[derive(Debug, Serialize)]
 pub(crate) struct StepStory {
     pub(crate) step: &'static str,
-    /// Its call in the first worker.
-    pub(crate) first: Option<Call>,
-    /// Whether its result was stored when the first worker was killed.
-    pub(crate) was_stored: bool,
-    /// Its call in the second worker.
-    pub(crate) second: Option<Call>,
+    /// Its calls in the first worker.
+    pub(crate) first: Vec<Call>,
+    /// How many of its results were stored when the first worker was killed.
+    pub(crate) stored: usize,
+    /// Its calls in the second worker.
+    pub(crate) second: Vec<Call>,
+    /// How many of its pieces waited for a rate limit.
+    pub(crate) waited_for_rate: usize,
+    /// How many of its pieces waited for a circuit breaker.
+    pub(crate) waited_for_breaker: usize,
 }
 
 /// A call of a step.
@@ -47,68 +66,95 @@ pub(crate) struct Call {
     pub(crate) attempt: u32,
 }
 
-/// A worker that says nothing for so long is stuck; it needs some milliseconds for each word.
+/// A worker that says nothing for so long is stuck; it needs some milliseconds for each word, and a second where a
+/// limit holds it.
 const PATIENCE: Duration = Duration::from_secs(20);
 
-/// Lets it happen, in a directory that is gone afterwards.
-pub(crate) fn tell() -> Result<Story, CommandError> {
-    let folder = tempfile::Builder::new().prefix("tidewheel-demo-").tempdir();
-    let folder = folder.map_err(|error| {
-        failed(&format!("no directory could be made in `{}`: {}", temporary(), cause(&error)))
-    })?;
-    let database = folder.path().join("orders.db");
-
+/// Lets it happen, in a directory.
+pub(crate) fn tell(place: &Path, live: &Live) -> Result<Story, CommandError> {
+    let database = place.join(DATABASE);
     let mut first = Worker::start(&database, Some(KILLED_IN))?;
     // What is under way beside the step comes to its end first, so that the story is the same every time.
+    let others = STEPS.iter().filter(|step| **step != KILLED_IN && **step != "decide");
+    let others: Vec<(&str, usize)> = others.map(|step| (*step, pieces(step))).collect();
     first.listen(|heard| {
-        let others = STEPS.iter().filter(|step| **step != KILLED_IN && **step != "decide");
-        call_of(heard, KILLED_IN).is_some() && others.into_iter().all(|step| is_stored(heard, step))
+        live.say(&format!("first worker: {}", last_of(heard)));
+        let is_running = calls_of(heard, KILLED_IN).len() == 3;
+        is_running && others.iter().all(|(step, pieces)| stored_of(heard, step) == *pieces)
     })?;
+    live.say(&format!("kill -9 {}", first.child.id()));
     let before = first.kill()?;
 
     let mut second = Worker::start(&database, None)?;
-    second.listen(|heard| result_of(heard).is_some())?;
+    second.listen(|heard| {
+        live.say(&format!("second worker: {}", last_of(heard)));
+        result_of(heard).is_some()
+    })?;
     let after = second.end()?;
 
+    live.say("reading the events");
+    let stored = Stored::of(database)?;
+    let result = result_of(&after).cloned().unwrap_or_default();
     let steps = STEPS.map(|step| StepStory {
         step,
-        first: call_of(&before, step),
-        was_stored: is_stored(&before, step),
-        second: call_of(&after, step),
+        first: calls_of(&before, step),
+        stored: stored_of(&before, step),
+        second: calls_of(&after, step),
+        waited_for_rate: stored.waited_for(step, Hold::RateLimit),
+        waited_for_breaker: stored.waited_for(step, Hold::CircuitBreaker),
     });
-    let result = result_of(&after).cloned().unwrap_or_default();
-    Ok(Story { killed_in: KILLED_IN, steps: steps.into(), result })
+    let replay_is_equal = stored.replayed().is_some_and(|replayed| replayed == result);
+    Ok(Story {
+        killed_in: KILLED_IN,
+        steps: steps.into(),
+        result,
+        events: stored.lines.len(),
+        replay_is_equal,
+    })
 }
 
 impl Story {
-    /// Returns whether the step that was under way ran again with the same id, as the same attempt, and no step
-    /// whose result was stored ran again.
+    /// Returns whether everything came as it was meant: the step that was under way ran again with the same id, as the
+    /// same attempt, no step whose result was stored ran again, what failed was tried again, and what was to wait did.
     pub(crate) fn is_right(&self) -> bool {
-        self.steps.iter().all(|step| match (&step.first, &step.second) {
-            (Some(_), None) => step.was_stored,
-            (Some(first), Some(second)) => !step.was_stored && first == second,
-            (None, Some(_)) => !step.was_stored,
-            (None, None) => false,
-        })
+        let is_kept = self.steps.iter().all(|step| {
+            let lost = step.first.len() > step.stored && step.step == self.killed_in;
+            match (step.first.last(), step.second.as_slice()) {
+                (Some(_), []) => step.stored == pieces(step.step),
+                (Some(first), [second]) => lost && first == second,
+                (None, [_]) => step.stored == 0,
+                (Some(_) | None, _) => false,
+            }
+        });
+        let of = |name: &str| self.steps.iter().find(|step| step.step == name);
+        let is_limited = of("print_label").is_some_and(|step| step.waited_for_rate == BOOKS.len() / 2);
+        let is_broken = of("book_carrier").is_some_and(|step| step.waited_for_breaker == 1);
+        is_kept && is_limited && is_broken && self.replay_is_equal
     }
 
     /// Returns the call that was lost with the first worker.
     pub(crate) fn lost(&self) -> Option<&Call> {
-        self.steps.iter().find(|step| step.step == self.killed_in)?.first.as_ref()
+        self.steps.iter().find(|step| step.step == self.killed_in)?.first.last()
     }
 }
 
-fn call_of(heard: &[Word], name: &str) -> Option<Call> {
-    heard.iter().find_map(|word| match word {
+/// Returns how many pieces of work a step is.
+pub(crate) fn pieces(step: &str) -> usize {
+    if step == "print_label" { BOOKS.len() } else { 1 }
+}
+
+fn calls_of(heard: &[Word], name: &str) -> Vec<Call> {
+    let calls = heard.iter().filter_map(|word| match word {
         Word::Called { step, work, attempt } if step == name => {
             Some(Call { work: work.clone(), attempt: *attempt })
         }
         Word::Called { .. } | Word::Stored { .. } | Word::Result(_) => None,
-    })
+    });
+    calls.collect()
 }
 
-fn is_stored(heard: &[Word], name: &str) -> bool {
-    heard.contains(&Word::Stored { step: name.to_owned() })
+fn stored_of(heard: &[Word], name: &str) -> usize {
+    heard.iter().filter(|word| matches!(word, Word::Stored { step } if step == name)).count()
 }
 
 fn result_of(heard: &[Word]) -> Option<&Value> {
@@ -116,6 +162,49 @@ fn result_of(heard: &[Word]) -> Option<&Value> {
         Word::Result(value) => Some(value),
         Word::Called { .. } | Word::Stored { .. } => None,
     })
+}
+
+/// Says what happened last, for whoever waits.
+fn last_of(heard: &[Word]) -> String {
+    match heard.last() {
+        None => "begins".to_owned(),
+        Some(Word::Called { step, attempt: 0, .. }) => format!("{step} runs"),
+        Some(Word::Called { step, attempt, .. }) => format!("{step} runs again, retry {attempt}"),
+        Some(Word::Stored { step }) => format!("the result of {step} is stored"),
+        Some(Word::Result(_)) => "the order is done".to_owned(),
+    }
+}
+
+/// What the database has of the order.
+struct Stored {
+    lines: Vec<String>,
+    story: view::Story,
+}
+
+impl Stored {
+    fn of(database: std::path::PathBuf) -> Result<Self, CommandError> {
+        let run = RunId::new(RUN);
+        let opened = Opened::open(&StoreArguments { store: database }, Purpose::Look)?;
+        let story = opened.ask(opened.control.story(&run))?;
+        let mut lines = Vec::new();
+        for batch in opened.wait(opened.store().read(&run, 0))? {
+            let read = batch.events.events().map_err(|error| failed(&error.to_string()))?;
+            lines.extend(read.into_iter().map(str::to_owned));
+        }
+        Ok(Self { lines, story })
+    }
+
+    /// Returns how many pieces of a step waited for something.
+    fn waited_for(&self, step: &str, hold: Hold) -> usize {
+        let works = self.story.works.iter().filter(|work| work.node == step);
+        works.filter(|work| work.stretches.iter().any(|stretch| stretch.hold == Some(hold))).count()
+    }
+
+    /// Returns the result of a run that is made from the events alone.
+    fn replayed(&self) -> Option<Value> {
+        let run = Run::replay_json(&workflow(None).ok()?, RUN, self.lines.iter().map(String::as_str)).ok()?;
+        run.result("decide").ok()?
+    }
 }
 
 /// A worker and what it said so far. It does not outlive this.
@@ -208,11 +297,6 @@ fn lines(stdout: ChildStdout) -> Receiver<String> {
         whole.for_each(|text| drop(line.send(text)));
     });
     lines
-}
-
-/// Returns where temporary directories are made.
-pub(super) fn temporary() -> String {
-    std::env::temp_dir().display().to_string()
 }
 
 /// Returns the error of a part of the demo that did not come about.
