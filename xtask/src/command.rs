@@ -2,10 +2,13 @@
 
 use std::ffi::{OsStr, OsString};
 use std::fmt;
+use std::io;
+use std::path::PathBuf;
 use std::process::ExitCode;
 
+use crate::dist::DistError;
 use crate::step::StepError;
-use crate::{bench, ci, crash, fmt as format, help, simulate, test};
+use crate::{bench, ci, crash, dist, docs, fmt as format, help, simulate, test};
 
 /// One chore: what a person types, what it is for and the function that does it.
 pub(crate) struct Command {
@@ -20,13 +23,15 @@ pub(crate) struct Command {
 }
 
 /// Every command, in the order in which a developer meets them.
-pub(crate) const ALL: [&Command; 7] = [
+pub(crate) const ALL: [&Command; 9] = [
     &ci::COMMAND,
     &test::COMMAND,
     &format::COMMAND,
+    &docs::COMMAND,
     &bench::COMMAND,
     &crash::COMMAND,
     &simulate::COMMAND,
+    &dist::COMMAND,
     &help::COMMAND,
 ];
 
@@ -70,6 +75,19 @@ pub(crate) enum Failure {
     NotACount(OsString),
     /// A step was run and did not succeed.
     Step(StepError),
+    /// Something for packages could not be written.
+    Dist(DistError),
+    /// A file or a folder could not be read or written.
+    File {
+        /// Which one.
+        path: PathBuf,
+        /// What the operating system said.
+        source: io::Error,
+    },
+    /// A page should be written from figures that are not there.
+    NothingMeasured,
+    /// The page was written, and these benchmarks are missing in it.
+    Missing(Vec<String>),
 }
 
 impl Failure {
@@ -80,7 +98,9 @@ impl Failure {
             | Self::UnknownCommand(_)
             | Self::UnexpectedArgument { .. }
             | Self::NotACount(_) => ExitCode::from(2),
-            Self::Step(_) => ExitCode::from(1),
+            Self::Step(_) | Self::Dist(_) | Self::File { .. } | Self::NothingMeasured | Self::Missing(_) => {
+                ExitCode::from(1)
+            }
         }
     }
 }
@@ -99,7 +119,21 @@ impl fmt::Display for Failure {
                 write!(out, "'{}' is not a number of at least 1", argument.display())
             }
             Self::Step(error) => error.fmt(out),
+            Self::Dist(error) => error.fmt(out),
+            Self::File { path, source } => write!(out, "'{}': {source}", path.display()),
+            Self::NothingMeasured => {
+                out.write_str("nothing is measured yet\nto measure: cargo xtask bench report")
+            }
+            Self::Missing(names) => {
+                write!(out, "the page was written, but did not succeed: {}", names.join("; "))
+            }
         }
+    }
+}
+
+impl From<DistError> for Failure {
+    fn from(error: DistError) -> Self {
+        Self::Dist(error)
     }
 }
 

@@ -100,6 +100,18 @@ pub(crate) enum StepError {
     },
 }
 
+impl StepError {
+    /// Returns what happened in a few words, without the command.
+    pub(crate) fn in_short(&self) -> String {
+        match self {
+            Self::NotStarted { source, .. } => format!("cannot be started: {source}"),
+            Self::Failed { status, elapsed, .. } => {
+                format!("failed after {} ({status})", Seconds(*elapsed))
+            }
+        }
+    }
+}
+
 impl fmt::Display for StepError {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -147,7 +159,7 @@ fn cargo() -> OsString {
 /// Returns the root of the workspace, so that a chore works from every directory below it.
 ///
 /// The value at run time comes first: two checkouts that share a target directory can share the binary.
-fn workspace_root() -> PathBuf {
+pub(crate) fn workspace_root() -> PathBuf {
     let here = std::env::var_os("CARGO_MANIFEST_DIR")
         .map_or_else(|| PathBuf::from(env!("CARGO_MANIFEST_DIR")), PathBuf::from);
     here.parent().map(Path::to_owned).unwrap_or(here)

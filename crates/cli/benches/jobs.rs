@@ -10,6 +10,7 @@ use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 use tidewheel_runner::job::{Options, Scheduler};
+use tidewheel_testkit::figure;
 
 const BINARY: &str = env!("CARGO_BIN_EXE_tidewheel");
 
@@ -18,7 +19,7 @@ fn main() {
     let is_wanted = |name: &str| words.is_empty() || words.iter().any(|word| name.contains(word.as_str()));
     if is_wanted("jobs version") {
         let empty = Place::new();
-        commands("--version, whole command", 40, || empty.run(&["--version"]));
+        commands("--version, whole command", "jobs/version", 40, || empty.run(&["--version"]));
     }
     // Some file systems look at every file that was deleted in the last minute before they make another one, so that
     // nothing is deleted before the end, and the long histories come last.
@@ -36,7 +37,8 @@ fn main() {
 
 /// How ticks and views grow with finished jobs, and with active ones.
 fn history(places: &mut Vec<Place>) {
-    for count in [100, 1_000, 10_000, 100_000] {
+    for &count in figure::quick_or(&[100, 1_000][..], &[100, 1_000, 10_000, 100_000]) {
+        let times_each = figure::quick_or(2, 10);
         let place = Place::with_history(count);
         place.run(&["tick"]);
         let scheduler = place.scheduler();
@@ -48,15 +50,33 @@ fn history(places: &mut Vec<Place>) {
                 began.elapsed()
             })
             .collect();
-        tell(&format!("no-op tick in process, {count} finished"), times);
-        commands(&format!("tick, whole command, {count} finished"), 10, || place.run(&["tick"]));
-        for words in READING {
-            let words: Vec<&str> = words.split(' ').map(|word| place.named(word)).collect();
-            commands(&format!("{}, {count} finished", shown(&words)), 10, || place.run(&words));
+        let id = |name: &str| format!("jobs/history/{name}/{count}");
+        let tick = id("no-op tick in process");
+        figure::goal(&tick, TICK_GOAL_NS);
+        tell(&format!("no-op tick in process, {count} finished"), &tick, times);
+        let tick = id("tick, whole command");
+        figure::goal(&tick, TICK_GOAL_NS);
+        commands(&format!("tick, whole command, {count} finished"), &tick, times_each, || {
+            place.run(&["tick"]);
+        });
+        for reading in READING {
+            let id = id(reading);
+            if reading == "jobs schedule" && count <= 10_000 {
+                figure::goal(&id, SCHEDULE_GOAL_NS);
+            }
+            let words: Vec<&str> = reading.split(' ').map(|word| place.named(word)).collect();
+            commands(&format!("{}, {count} finished", shown(&words)), &id, times_each, || place.run(&words));
         }
         places.push(place);
     }
 }
+
+/// A tick with nothing to do may take this long, over any history.
+const TICK_GOAL_NS: f64 = 5e6;
+/// A schedule may take this long over 10,000 records.
+const SCHEDULE_GOAL_NS: f64 = 20e6;
+/// A node of a chain may take this long.
+const NODE_GOAL_NS: f64 = 5e6;
 
 /// The reading commands; `RUN` is one in the middle of the history, `NODE` one of its jobs, `JOB` the whole id of that.
 const READING: [&str; 14] = [
@@ -86,12 +106,15 @@ fn shown(words: &[&str]) -> String {
 fn chain(places: &mut Vec<Place>) {
     const LENGTH: usize = 50;
     let template = nodes(LENGTH, after_the_one_before);
-    for count in [0, 10_000] {
+    for &count in figure::quick_or(&[0][..], &[0, 10_000]) {
         let place = Place::with_history(count);
         place.run(&["tick"]);
         fs::write(place.path.join("chain.toml"), &template).unwrap();
-        let times = (0..5).map(|_| place.follow("chain.toml") / u32::try_from(LENGTH).unwrap()).collect();
-        tell(&format!("chain of {LENGTH} true, per node, {count} old records"), times);
+        let times =
+            (0..rounds(5)).map(|_| place.follow("chain.toml") / u32::try_from(LENGTH).unwrap()).collect();
+        let id = format!("jobs/chain/{count}");
+        figure::goal(&id, NODE_GOAL_NS);
+        tell(&format!("chain of {LENGTH} true, per node, {count} old records"), &id, times);
         places.push(place);
     }
     let mut rules = String::from("all: n49\n");
@@ -100,20 +123,22 @@ fn chain(places: &mut Vec<Place>) {
         writeln!(rules, "n{index}: {before}\n\t@true\n.PHONY: n{index}").unwrap();
     }
     let before = |index: usize| if index == 0 { String::new() } else { format!("n{}", index - 1) };
-    peers("chain of 50", LENGTH, &rules, before);
+    let ids = ["jobs/chain/make".to_owned(), "jobs/chain/ninja".to_owned()];
+    peers("chain of 50", ids, LENGTH, &rules, before);
 }
 
 /// Many `true` at once, two at a time, each under a lock of its own.
 fn fan_out(places: &mut Vec<Place>) {
-    for width in [100, 1_000] {
+    for &width in figure::quick_or(&[100][..], &[100, 1_000]) {
         let template =
             nodes(width, |index| format!("locks = [{{ key = \"k{index}\", mode = \"exclusive\" }}]"));
         let place = Place::with_history(0);
         fs::write(place.path.join(".tidewheel/config.toml"), "[scheduler]\ncapacity = 2\n").unwrap();
         fs::write(place.path.join("wide.toml"), &template).unwrap();
         let count = u32::try_from(width).unwrap();
-        let times = (0..3).map(|_| place.follow("wide.toml") / count).collect();
-        tell(&format!("fan-out of {width} true, two at once, per node"), times);
+        let times = (0..rounds(3)).map(|_| place.follow("wide.toml") / count).collect();
+        let id = format!("jobs/fan-out/{width}");
+        tell(&format!("fan-out of {width} true, two at once, per node"), &id, times);
         places.push(place);
         let mut rules = String::from("all:");
         for index in 0..width {
@@ -123,17 +148,19 @@ fn fan_out(places: &mut Vec<Place>) {
         for index in 0..width {
             writeln!(rules, "n{index}:\n\t@true\n.PHONY: n{index}").unwrap();
         }
-        peers(&format!("fan-out of {width}"), width, &rules, |_| String::new());
+        let ids = [format!("jobs/fan-out/make/{width}"), format!("jobs/fan-out/ninja/{width}")];
+        peers(&format!("fan-out of {width}"), ids, width, &rules, |_| String::new());
     }
 }
 
 /// Runs the same graph with make and, where it is installed, ninja.
-fn peers(name: &str, width: usize, makefile: &str, before: impl Fn(usize) -> String) {
+fn peers(name: &str, ids: [String; 2], width: usize, makefile: &str, before: impl Fn(usize) -> String) {
+    let [make_id, ninja_id] = ids;
     let place = Place::new();
     let count = u32::try_from(width).unwrap();
     fs::write(place.path.join("Makefile"), makefile).unwrap();
     let time = |program: &str| -> Option<Vec<Duration>> {
-        (0..5)
+        (0..rounds(5))
             .map(|_| {
                 let began = Instant::now();
                 let mut command = Command::new(program);
@@ -143,8 +170,8 @@ fn peers(name: &str, width: usize, makefile: &str, before: impl Fn(usize) -> Str
             .collect()
     };
     match time("make") {
-        Some(times) => tell(&format!("  make -j2, {name}, per node"), times),
-        None => println!("  make is not installed"),
+        Some(times) => tell(&format!("  make -j2, {name}, per node"), &make_id, times),
+        None => not_installed("make", &make_id),
     }
     let mut ninja = String::from("rule t\n  command = true\n");
     for index in 0..width {
@@ -152,9 +179,20 @@ fn peers(name: &str, width: usize, makefile: &str, before: impl Fn(usize) -> Str
     }
     fs::write(place.path.join("build.ninja"), ninja).unwrap();
     match time("ninja") {
-        Some(times) => tell(&format!("  ninja -j2, {name}, per node"), times),
-        None => println!("  ninja is not installed"),
+        Some(times) => tell(&format!("  ninja -j2, {name}, per node"), &ninja_id, times),
+        None => not_installed("ninja", &ninja_id),
     }
+}
+
+fn not_installed(program: &str, id: &str) {
+    let why = format!("{program} is not installed");
+    println!("  {why}");
+    figure::skipped(id, &why);
+}
+
+/// Returns how often something is measured.
+fn rounds(usual: usize) -> usize {
+    figure::quick_or(1, usual)
 }
 
 /// A template of nodes that do nothing.
@@ -259,7 +297,7 @@ impl Place {
     }
 }
 
-fn commands(name: &str, times: usize, mut run: impl FnMut()) {
+fn commands(name: &str, id: &str, times: usize, mut run: impl FnMut()) {
     run();
     let times = (0..times)
         .map(|_| {
@@ -268,10 +306,11 @@ fn commands(name: &str, times: usize, mut run: impl FnMut()) {
             began.elapsed()
         })
         .collect();
-    tell(name, times);
+    tell(name, id, times);
 }
 
-fn tell(name: &str, mut times: Vec<Duration>) {
+fn tell(name: &str, id: &str, mut times: Vec<Duration>) {
+    figure::took(id, 1, &times);
     times.sort_unstable();
     let millis = |time: Duration| time.as_secs_f64() * 1e3;
     println!(

@@ -5,7 +5,7 @@ use std::ffi::OsString;
 use clap::{CommandFactory as _, Parser, Subcommand};
 
 use crate::commands::{
-    completions, daemon, decide, demo, graph, init, jobs, man, policy, run, runs, schema, tick,
+    completions, daemon, decide, demo, doctor, graph, init, jobs, man, policy, run, runs, schema, tick,
 };
 use crate::complete;
 use crate::demo::worker;
@@ -23,10 +23,15 @@ pub(crate) fn run(arguments: Vec<OsString>) -> Exit {
     if let Some(exit) = complete::answered(&arguments, Cli::command) {
         return exit;
     }
+    if arguments.len() <= 1 {
+        output::welcome(WELCOME);
+        return Exit::Usage;
+    }
     let arguments = run::with_flags_named(arguments);
     let result = match Cli::try_parse_from(&arguments) {
         Ok(Cli { command: Command::Run(arguments) }) => run::run(&arguments),
         Ok(Cli { command: Command::Demo(arguments) }) => demo::run(&arguments),
+        Ok(Cli { command: Command::Doctor(arguments) }) => doctor::run(&arguments),
         Ok(Cli { command: Command::Graph(arguments) }) => graph::run(&arguments),
         Ok(Cli { command: Command::Init(arguments) }) => init::run(&arguments),
         Ok(Cli { command: Command::Jobs(arguments) }) => jobs::run(&arguments),
@@ -70,6 +75,21 @@ struct Cli {
     command: Command,
 }
 
+/// What somebody reads who types the name alone.
+const WELCOME: &str = "\
+Tidewheel runs workflows on this machine: jobs in order and side by side, with
+retries, approvals and locks. They survive crashes, and need no server.
+
+Begin with
+  tidewheel demo                 see what it does, in a few seconds
+  tidewheel init                 make a configuration and a first flow here
+  tidewheel run hello --follow   run that flow, and watch it
+
+More
+  tidewheel --help               all commands
+  tidewheel help run             one command, with an example
+  tidewheel doctor               whether all is in order here, and what to do";
+
 /// How a command ends.
 const ENDS: &str = "\
 Exit codes:
@@ -89,6 +109,7 @@ enum Command {
     Jobs(jobs::Arguments),
     Tick(tick::Arguments),
     Daemon(daemon::Arguments),
+    Doctor(doctor::Arguments),
     Decide(decide::Arguments),
     Policy(policy::Arguments),
     Runs(runs::Arguments),

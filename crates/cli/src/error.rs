@@ -100,6 +100,23 @@ impl CommandError {
     }
 }
 
+/// Says what to do about files that the system does not let be read or written, where there is something to do.
+pub(crate) const fn remedy(kind: io::ErrorKind) -> Option<&'static str> {
+    match kind {
+        io::ErrorKind::PermissionDenied => {
+            Some("Work as whoever owns it, or give yourself the right; --dir names another directory.")
+        }
+        io::ErrorKind::ReadOnlyFilesystem => Some(
+            "The file system is mounted for reading only: looking works, and running needs another directory.",
+        ),
+        io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded | io::ErrorKind::FileTooLarge => {
+            Some("Make room on the disk, and try again; what is on record stays as it is.")
+        }
+        io::ErrorKind::NotADirectory => Some("A file is where a directory should be: move it away."),
+        _ => None,
+    }
+}
+
 /// Says what the system said, without its number.
 pub(crate) fn cause(error: &io::Error) -> String {
     let text = error.to_string();
@@ -138,7 +155,7 @@ codes! {
     /// The file is there, but cannot be read.
     InputUnreadable = "TW0002", User;
     /// The output cannot be written.
-    OutputUnwritable = "TW0003", Internal;
+    OutputUnwritable = "TW0003", User;
     /// Some lines of the input are not JSON.
     LinesUnreadable = "TW0004", User;
     /// The file is too large for a file of policies.
@@ -178,7 +195,7 @@ codes! {
     /// A pass of the scheduler could not do something.
     JobsTrouble = "TW0022", Internal;
     /// The data directory cannot be used.
-    JobsUnavailable = "TW0023", Internal;
+    JobsUnavailable = "TW0023", User;
     /// The jobs that were waited for are not over.
     JobsUnfinished = "TW0024", User;
     /// There is no such flow.
@@ -218,6 +235,10 @@ mod tests {
         for entry in std::fs::read_dir(folder).unwrap() {
             let path = entry.unwrap().path();
             let name = path.file_stem().unwrap().to_string_lossy().into_owned();
+            if name == "README" {
+                // The list of them all.
+                continue;
+            }
             let text = std::fs::read_to_string(&path).unwrap();
             assert!(text.starts_with(&format!("# {name}: ")), "{name}: the page begins with its code");
             for heading in ["## What happened", "## What to do"] {

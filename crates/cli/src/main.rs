@@ -4,6 +4,7 @@ mod cli;
 mod commands;
 mod complete;
 mod demo;
+mod doctor;
 mod error;
 mod exit;
 #[cfg(test)]

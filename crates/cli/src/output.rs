@@ -93,6 +93,11 @@ pub(crate) fn warning(message: &str) {
     to_stderr(&format!("{WARNING}warning{WARNING:#}: {}\n", harmless(message)));
 }
 
+/// Prints a text of ours for somebody who has not said what to do.
+pub(crate) fn welcome(text: &str) {
+    to_stderr(&format!("{text}\n"));
+}
+
 /// Prints a line for those who read along, beside the data.
 pub(crate) fn aside(line: &str) {
     to_stderr(&format!("{}\n", harmless(line)));

@@ -10,7 +10,7 @@ use clap::Args;
 use tidewheel_core::fact::RunId;
 use tidewheel_core::time::Timestamp;
 use tidewheel_runner::{AskError, Control};
-use tidewheel_store::sqlite::Options;
+use tidewheel_store::sqlite::{self, Examined, Options};
 use tidewheel_store::{Clock as _, Filter, Page, RealClock, RunRecord, Sqlite, Store as _, StoreError};
 
 use crate::error::{Code, CommandError, cause};
@@ -208,6 +208,14 @@ fn listed(names: &[String]) -> String {
         shown.push(format!("{} others", names.len() - MOST));
     }
     shown.join(", ")
+}
+
+/// Looks at a store as a whole, so that nothing of it changes.
+pub(crate) fn examine(path: &Path) -> Result<Examined, CommandError> {
+    let name = path.display().to_string();
+    must_be_there(path, &name)?;
+    let options = Options::new().patience(PATIENCE).read_only();
+    sqlite::examine(path, &options).map_err(|error| cannot_open(&name, &error))
 }
 
 fn must_be_there(path: &Path, name: &str) -> Result<(), CommandError> {

@@ -11,9 +11,15 @@ use tidewheel_core::decide::{
 };
 use tidewheel_core::policy::{Backoff, Coefficient, Jitter, JitterSeed, Policy};
 use tidewheel_core::time::Timestamp;
+use tidewheel_testkit::figure;
+
+/// A decision may take this many nanoseconds.
+const GOAL_NS: f64 = 50.0;
 
 /// Goal: at most 50 ns a decision, whatever the outcome. An exponential backoff costs a step for each attempt
 /// until its cap, which matters only for coefficients close to one.
+///
+/// For comparison in the same run: a backoff as people write it by hand, without limits, reasons or a circuit.
 fn kernel(criterion: &mut Criterion) {
     let mut group = criterion.benchmark_group("kernel");
     let steady = RetryPolicy::from(&Policy::llm().total_timeout("10m").resolved().unwrap());
@@ -34,10 +40,19 @@ fn kernel(criterion: &mut Criterion) {
         ("circuit_open", steady, open),
         ("running", steady, running),
     ] {
+        if situation.attempt < 400 {
+            figure::goal(&format!("kernel/{name}"), GOAL_NS);
+        }
         group.bench_function(name, |bencher| {
             bencher.iter(|| decide(black_box(&policy), black_box(&situation)));
         });
     }
+    group.bench_function("retry_comparison_backoff_by_hand", |bencher| {
+        bencher.iter(|| {
+            let (attempt, now_ms) = (black_box(2_u32), black_box(10_000_u64));
+            (attempt < black_box(3)).then(|| now_ms + (black_box(1_000_u64) << attempt).min(30_000))
+        });
+    });
     group.finish();
 }
 

@@ -19,6 +19,7 @@ use tidewheel_core::run::Run;
 use tidewheel_core::workflow::{
     Workflow, WorkflowBuilder, accumulator, compensation, map, reduce, rule, step,
 };
+use tidewheel_testkit::figure::{self, Unit};
 use tidewheel_testkit::{CountingAllocator, bytes_held_by};
 
 #[global_allocator]
@@ -81,6 +82,9 @@ fn main() {
     if measured.is_empty() {
         return;
     }
+    for n in SIZES {
+        by_hand(n);
+    }
     println!(
         "{:<26} {:>9} {:>11} {:>9} {:>8} {:>11} {:>7}",
         "case", "size", "total", "per item", "goal", "bytes/fact", "goal"
@@ -119,13 +123,15 @@ fn missed(case: &Case, row: &Row) -> &'static str {
 }
 
 fn measured(case: &Case) -> Vec<Row> {
-    let sizes = SIZES.into_iter().chain(case.has_largest.then_some(LARGEST));
-    sizes.map(|n| row(n, (case.set_up)(n))).collect()
+    let has_largest = case.has_largest && !figure::is_quick();
+    let sizes = SIZES.into_iter().chain(has_largest.then_some(LARGEST));
+    sizes.map(|n| row(case, n)).collect()
 }
 
 /// Returns the median of several rounds. The first pays for pages and caches and does not count.
-fn row(n: usize, mut round: Round) -> Row {
-    let rounds = (200_000 / n).clamp(5, 101);
+fn row(case: &Case, n: usize) -> Row {
+    let mut round = (case.set_up)(n);
+    let rounds = rounds(n);
     let mut times = Vec::with_capacity(rounds);
     let mut bytes = 0.0;
     for turn in 0..=rounds {
@@ -143,9 +149,45 @@ fn row(n: usize, mut round: Round) -> Row {
             times.push(elapsed);
         }
     }
+    let id = format!("growth/{}/{n}", case.name);
+    figure::took(&id, round.items, &times);
+    figure::goal(&id, case.goal_us * 1e3);
+    let id = format!("growth bytes/{}/{n}", case.name);
+    figure::measured(&id, Unit::Bytes, &[bytes]);
+    figure::goal(&id, BYTES_GOAL);
     times.sort_unstable();
     let total = times[rounds / 2];
     Row { n, total, each_ns: total.as_nanos() as f64 / round.items as f64, bytes }
+}
+
+fn rounds(n: usize) -> usize {
+    figure::quick_or((20_000 / n).clamp(3, 5), (200_000 / n).clamp(5, 101))
+}
+
+/// For comparison in the same run: as many boxed functions that are called one after the other, with each value kept.
+fn by_hand(n: usize) {
+    type Call = Box<dyn Fn(u64) -> u64>;
+    let calls: Vec<Call> =
+        (0..n as u64).map(|more| -> Call { Box::new(move |x: u64| x.wrapping_add(more)) }).collect();
+    let rounds = rounds(n);
+    let mut times = Vec::with_capacity(rounds);
+    for turn in 0..=rounds {
+        let start = Instant::now();
+        let mut values: Vec<std::sync::Arc<u64>> = Vec::new();
+        for call in &calls {
+            let last = values.last().map_or(0, |value| **value);
+            values.push(std::sync::Arc::new(call(last)));
+        }
+        let elapsed = start.elapsed();
+        assert_eq!(std::hint::black_box(values).len(), n);
+        if turn > 0 {
+            times.push(elapsed);
+        }
+    }
+    figure::took(&format!("growth/loop by hand/{n}"), n, &times);
+    times.sort_unstable();
+    let each = times[rounds / 2].as_secs_f64() * 1e9 / n as f64;
+    println!("{:<26} {n:>9} {each:>18.1} ns", "loop by hand");
 }
 
 fn steps(n: usize) -> Workflow {

@@ -6,11 +6,13 @@ use std::hint::black_box;
 
 use criterion::{BenchmarkId, Criterion, criterion_group, criterion_main};
 use tidewheel_core::policy::{self, Kind, Matcher, NodeInfo, Policy, Rules};
+use tidewheel_testkit::figure;
 
 /// Goal: at most 200 ns for 5 rules with a pattern among them. The last rule wins, so all are tried.
 fn resolve(criterion: &mut Criterion) {
     let mut group = criterion.benchmark_group("resolve");
     let node = NodeInfo::step("generate_narrative");
+    figure::goal("resolve/rules/5", 200.0);
     for count in [1, 5, 100] {
         let rules = Rules::new(matchers(count).into_iter().map(|matcher| (matcher, Policy::llm()))).unwrap();
         assert_eq!(rules.resolve(&node).rule, Some(count - 1));

@@ -60,4 +60,4 @@ pub mod schema;
 
 pub mod view;
 
-pub use document::{Location, Problem, Problems};
+pub use document::{Location, Problem, Problems, nearest};

@@ -10,6 +10,7 @@ use tidewheel_core::Runnable;
 use tidewheel_core::policy::{Backoff, Policy, Resolved};
 use tidewheel_core::workflow::{Workflow, step};
 use tidewheel_runner::{DriveOptions, drive};
+use tidewheel_testkit::figure::{self, Unit};
 use tidewheel_testkit::{CountingAllocator, allocations_in};
 use tokio::runtime::{Builder, Runtime};
 
@@ -33,21 +34,24 @@ fn main() {
     let mut plain = Vec::new();
     let mut driven: Vec<Vec<Duration>> = policies.iter().map(|_| Vec::new()).collect();
     // All of them in every round, so that a machine that gets slower is slower for each.
-    for _ in 0..ROUNDS {
+    for _ in 0..figure::quick_or(31, ROUNDS) {
         plain.push(run_plain(&runtime, pieces(&workflow)));
         for ((_, policy), times) in policies.iter().zip(&mut driven) {
             times.push(run_driven(&runtime, pieces(&workflow), policy));
         }
     }
+    figure::took("driver/execute_async", CALLS as usize, &plain);
     let (plain_ns, best) = per_call(&mut plain);
     let (plain_allocations, _) = allocations_in(|| run_plain(&runtime, pieces(&workflow)));
     let (of_pieces, pieces_there) = allocations_in(|| pieces(&workflow));
     drop(pieces_there);
     println!("{:<30} {plain_ns:>6.0} ns, best {best:>6.0}", "execute_async");
     for ((name, policy), times) in policies.iter().zip(&mut driven) {
+        figure::took(&format!("driver/{name}"), CALLS as usize, times);
         let (median, best_driven) = per_call(times);
         let (allocations, _) = allocations_in(|| run_driven(&runtime, pieces(&workflow), policy));
         let more = (allocations as f64 - plain_allocations as f64) / f64::from(CALLS);
+        figure::measured(&format!("driver allocations/{name}"), Unit::Count, &[more]);
         let (over, over_best) = (median - plain_ns, best_driven - best);
         println!(
             "{name:<30} {median:>6.0} ns, over it {over:>6.0} ns, best {over_best:>6.0}; {more:.2} allocations more"

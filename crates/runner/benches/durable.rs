@@ -12,6 +12,7 @@ use std::time::{Duration, Instant};
 use tidewheel_core::workflow::{Workflow, step};
 use tidewheel_runner::{Runner, RunnerOptions};
 use tidewheel_store::{Clock, RealClock, Sqlite};
+use tidewheel_testkit::figure::{self, Unit};
 
 fn main() {
     let words: Vec<String> = std::env::args().skip(1).filter(|word| !word.starts_with('-')).collect();
@@ -32,28 +33,43 @@ fn main() {
     }
     if wanted("durable in memory") {
         runtime.block_on(in_memory());
+        runtime.block_on(bare_tasks());
         runtime.block_on(parallel_steps());
     }
     if wanted("durable resume") {
-        runtime.block_on(resume(folder.path()));
+        for steps in figure::quick_or(&[200, 1_000][..], &[200, 2_000, 10_000]) {
+            runtime.block_on(resume(folder.path(), *steps));
+        }
     }
 }
 
 /// What the disk and SQLite give without us.
 fn machine(folder: &Path) {
     let mut file = File::create(folder.join("plain")).expect("a file");
-    let syncs = rate(|| {
+    let syncs = repeated(|| {
         file.write_all(&[7; 512]).expect("room on the disk");
         file.sync_data().expect("a disk that syncs");
     });
-    println!("machine: {syncs:.0} writes with fdatasync per second, {:.0} µs each", 1e6 / syncs);
+    figure::took("machine/fdatasync", 1, &syncs);
+    let each = syncs.iter().sum::<Duration>().as_secs_f64() / syncs.len() as f64;
+    println!("machine: {:.0} writes with fdatasync per second, {:.0} µs each", 1.0 / each, each * 1e6);
+    let commits = bare_commits(folder);
+    figure::took("machine/bare commit", 1, &commits);
+    let took = commits.iter().sum::<Duration>().as_secs_f64();
+    figure::measured("machine/bare commits per second", Unit::PerSecond, &[commits.len() as f64 / took]);
     println!(
         "machine: a bare commit of SQLite (WAL, FULL) takes {:.0} µs",
-        bare_commit(folder).as_secs_f64() * 1e6
+        median(commits).as_secs_f64() * 1e6
     );
 }
 
-fn bare_commit(folder: &Path) -> Duration {
+/// Returns the middle one: a busy disk has long tails.
+fn median(mut times: Vec<Duration>) -> Duration {
+    times.sort();
+    times[times.len() / 2]
+}
+
+fn bare_commits(folder: &Path) -> Vec<Duration> {
     let database = rusqlite::Connection::open(folder.join("bare.db")).expect("a database");
     database
         .execute_batch(
@@ -63,26 +79,21 @@ fn bare_commit(folder: &Path) -> Duration {
         .expect("a table");
     let mut insert = database.prepare("INSERT INTO events (body) VALUES (?1)").expect("a statement");
     let body = "x".repeat(600);
+    repeated(|| {
+        insert.execute([&body]).expect("room on the disk");
+    })
+}
+
+/// Returns how long each of many took.
+fn repeated(mut deed: impl FnMut()) -> Vec<Duration> {
     let mut times = Vec::new();
     let began = Instant::now();
     while began.elapsed() < Duration::from_millis(700) {
         let before = Instant::now();
-        insert.execute([&body]).expect("room on the disk");
+        deed();
         times.push(before.elapsed());
     }
-    // The middle one, as of the runs that it stands beside: a busy disk has long tails.
-    times.sort();
-    times[times.len() / 2]
-}
-
-fn rate(mut deed: impl FnMut()) -> f64 {
-    let began = Instant::now();
-    let mut count = 0_u32;
-    while began.elapsed() < Duration::from_millis(700) {
-        deed();
-        count += 1;
-    }
-    f64::from(count) / began.elapsed().as_secs_f64()
+    times
 }
 
 fn three_steps() -> Workflow {
@@ -102,7 +113,7 @@ async fn open(path: &Path, options: RunnerOptions) -> (Runner, Arc<Sqlite>) {
 }
 
 async fn one_at_a_time(folder: &Path) {
-    const RUNS: usize = 1_000;
+    let runs = figure::quick_or(100, 1_000);
     let (runner, store) = open(&folder.join("one.db"), RunnerOptions::new()).await;
     let workflow = three_steps();
     for warm in 0..50 {
@@ -110,17 +121,24 @@ async fn one_at_a_time(folder: &Path) {
         assert_eq!(run.result::<i64>("c").await.expect("a result"), 4);
     }
     let before = store.commits();
-    let mut times = Vec::with_capacity(RUNS);
-    for index in 0..RUNS {
+    let mut times = Vec::with_capacity(runs);
+    for index in 0..runs {
         let began = Instant::now();
         let run = runner.run(format!("run-{index}").as_str(), &workflow, 1_i64).await.expect("a run");
         assert_eq!(run.result::<i64>("c").await.expect("a result"), 4);
         times.push(began.elapsed());
     }
-    let commits = (store.commits() - before) as f64 / RUNS as f64;
+    let commits = (store.commits() - before) as f64 / runs as f64;
+    figure::took("durable/one at a time", 1, &times);
+    figure::measured("durable/one at a time, commits", Unit::Count, &[commits]);
     times.sort();
-    let commit = bare_commit(folder);
-    let (p50, p99) = (times[RUNS / 2], times[RUNS * 99 / 100]);
+    // Beside the runs and not before them: a disk is not always equally quick.
+    let bare = bare_commits(folder);
+    let four: Vec<Duration> = bare.iter().map(|commit| *commit * 4).collect();
+    figure::took("durable/4 bare commits", 1, &four);
+    let commit = median(bare);
+    let (p50, p99) = (times[runs / 2], times[runs * 99 / 100]);
+    figure::took("durable/one at a time, p99", 1, &[p99]);
     println!(
         "one at a time: p50 {:.0} µs, p99 {:.0} µs, {commits:.2} commits each; 4 bare commits {:.0} µs, {:+.0} %",
         p50.as_secs_f64() * 1e6,
@@ -132,7 +150,7 @@ async fn one_at_a_time(folder: &Path) {
 }
 
 async fn concurrent(folder: &Path, clients: usize) {
-    let runs = if clients < 100 { 10_000 } else { 40_000 };
+    let runs = if clients < 100 { figure::quick_or(1_000, 10_000) } else { figure::quick_or(2_000, 40_000) };
     let (runner, store) = open(&folder.join(format!("many-{clients}.db")), RunnerOptions::new()).await;
     let workflow = three_steps();
     let (before, began) = (store.commits(), Instant::now());
@@ -158,23 +176,30 @@ async fn concurrent(folder: &Path, clients: usize) {
     let took = began.elapsed().as_secs_f64();
     times.sort();
     let commits = store.commits() - before;
+    let steps = times.len() as f64 * 3.0 / took;
+    figure::measured(&format!("durable/steps per second/{clients}"), Unit::PerSecond, &[steps]);
+    figure::took(&format!("durable/time of a run/{clients}"), 1, &times);
+    let per_run = commits as f64 / times.len() as f64;
+    figure::measured(&format!("durable/commits of a run/{clients}"), Unit::Count, &[per_run]);
     println!(
         "{clients} clients: {:.0} durable steps per second, {:.0} runs per second, p50 {:.1} ms; {:.2} commits per run",
-        times.len() as f64 * 3.0 / took,
+        steps,
         times.len() as f64 / took,
         times[times.len() / 2].as_secs_f64() * 1e3,
-        commits as f64 / times.len() as f64,
+        per_run,
     );
     runner.shutdown().await;
 }
 
+const RUNS: usize = 1_000;
+const ROUNDS: usize = 20;
+
 async fn in_memory() {
-    const RUNS: usize = 1_000;
-    const ROUNDS: usize = 20;
     let runner = Runner::in_memory(RunnerOptions::new()).await.expect("a runner");
     let workflow = three_steps();
-    let began = Instant::now();
+    let mut rates = Vec::new();
     for round in 0..ROUNDS {
+        let began = Instant::now();
         let mut tasks = tokio::task::JoinSet::new();
         for index in 0..RUNS {
             let (runner, workflow) = (runner.clone(), workflow.clone());
@@ -187,12 +212,38 @@ async fn in_memory() {
         while let Some(done) = tasks.join_next().await {
             assert_eq!(done.expect("a client that ends"), 4);
         }
+        rates.push(RUNS as f64 / began.elapsed().as_secs_f64());
     }
-    let took = began.elapsed().as_secs_f64();
-    println!(
-        "in memory: {RUNS} runs of 3 steps at once: {:.0} workflows per second",
-        (RUNS * ROUNDS) as f64 / took
-    );
+    figure::measured("memory/runs per second", Unit::PerSecond, &rates);
+    rates.sort_by(f64::total_cmp);
+    println!("in memory: {RUNS} runs of 3 steps at once: {:.0} workflows per second", rates[rates.len() / 2]);
+}
+
+/// As many tasks at once, each of which makes the same three calls and hands each result over a channel.
+async fn bare_tasks() {
+    let mut rates = Vec::new();
+    for _ in 0..ROUNDS {
+        let began = Instant::now();
+        let mut tasks = tokio::task::JoinSet::new();
+        for _ in 0..RUNS {
+            tasks.spawn(async move {
+                let mut value = 1_i64;
+                for _ in 0..3 {
+                    let (sender, receiver) = tokio::sync::oneshot::channel();
+                    tokio::spawn(async move { sender.send(std::hint::black_box(value) + 1) });
+                    value = receiver.await.expect("a task that ends");
+                }
+                value
+            });
+        }
+        while let Some(done) = tasks.join_next().await {
+            assert_eq!(done.expect("a client that ends"), 4);
+        }
+        rates.push(RUNS as f64 / began.elapsed().as_secs_f64());
+    }
+    figure::measured("memory/bare tasks per second", Unit::PerSecond, &rates);
+    rates.sort_by(f64::total_cmp);
+    println!("bare tasks: {RUNS} of 3 calls at once: {:.0} per second", rates[rates.len() / 2]);
 }
 
 async fn parallel_steps() {
@@ -209,14 +260,15 @@ async fn parallel_steps() {
         run.wait().await.expect("an end");
         times.push(began.elapsed());
     }
+    figure::took("memory/1000 parallel steps", 1, &times);
     times.sort();
     println!("in memory: one run with 1,000 parallel steps: {:.1} ms", times[10].as_secs_f64() * 1e3);
 }
 
-async fn resume(folder: &Path) {
-    let path = folder.join("resume.db");
+async fn resume(folder: &Path, steps: usize) {
+    let path = folder.join(format!("resume-{steps}.db"));
     let mut builder = Workflow::new("long").add(step("step-0", |x: i64| x + 1));
-    for index in 1..2_000 {
+    for index in 1..steps {
         let before = format!("step-{}", index - 1);
         builder = builder.add(step(format!("step-{index}"), |x: i64| x + 1).after(before.as_str()));
     }
@@ -232,12 +284,32 @@ async fn resume(folder: &Path) {
         runner.register(&workflow).expect("a sound workflow");
         let began = Instant::now();
         let run = runner.start("long", &workflow).await.expect("the run");
-        let value = run.result::<i64>("step-1999").await.expect("a result");
+        let value = run.result::<i64>(&format!("step-{}", steps - 1)).await.expect("a result");
         times.push(began.elapsed());
-        assert_eq!(value, 2_001);
+        assert_eq!(value, i64::try_from(steps).expect("a small number") + 1);
         events = runner.list(tidewheel_store::Filter::default()).await.expect("a list").rows[0].version;
         runner.shutdown().await;
     }
+    let count = usize::try_from(events).expect("a small number");
+    figure::took(&format!("durable/resume/{events}"), count, &times);
+    let by_hand: Vec<Duration> = (0..10).map(|_| read_by_hand(&path)).collect();
+    figure::took(&format!("durable/resume by hand/{events}"), count, &by_hand);
     times.sort();
+    println!("the same rows read and parsed by hand: {:.1} ms", median(by_hand).as_secs_f64() * 1e3);
     println!("resume of a run with {events} events: {:.1} ms", times[5].as_secs_f64() * 1e3);
+}
+
+/// Reads all rows of events and parses them, and builds nothing.
+fn read_by_hand(path: &Path) -> Duration {
+    let began = Instant::now();
+    let database = rusqlite::Connection::open(path).expect("a database");
+    let mut select = database.prepare("SELECT body FROM events ORDER BY rowid").expect("a statement");
+    let bodies = select.query_map([], |row| row.get::<_, String>(0)).expect("rows");
+    let mut count = 0;
+    for body in bodies {
+        let value: serde_json::Value = serde_json::from_str(&body.expect("a row")).expect("JSON");
+        count += value.as_array().map_or(0, Vec::len);
+    }
+    assert!(std::hint::black_box(count) > 0);
+    began.elapsed()
 }

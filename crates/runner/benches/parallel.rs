@@ -10,6 +10,7 @@ use std::time::{Duration, Instant};
 use tidewheel_core::policy::{self, CircuitBreaker, Overlay, Policy, Priority, Rules};
 use tidewheel_core::workflow::{Workflow, step};
 use tidewheel_runner::{Options, SyncWork, react_until_satisfied};
+use tidewheel_testkit::figure;
 use tokio::runtime::{Builder, Runtime};
 use tokio::sync::oneshot;
 
@@ -19,6 +20,8 @@ const SIDE: usize = 100;
 /// A graph of additions: for each node, the nodes that it comes after.
 struct Shape {
     name: &'static str,
+    /// What it is at any size.
+    kind: &'static str,
     parents: Vec<Vec<usize>>,
 }
 
@@ -29,21 +32,29 @@ fn main() {
         Some(above) => vec![above, above - above % SIDE + (above + 1) % SIDE],
     };
     let shapes = [
-        Shape { name: "1,000 in parallel", parents: vec![vec![]; 1_000] },
+        Shape { name: "1,000 in parallel", kind: "wide", parents: vec![vec![]; 1_000] },
         Shape {
             name: "chain of 1,000",
+            kind: "chain",
             parents: (0..1_000_usize).map(|node| node.checked_sub(1).into_iter().collect()).collect(),
         },
         Shape {
             name: "chain of 10,000",
+            kind: "chain",
             parents: (0..10_000_usize).map(|node| node.checked_sub(1).into_iter().collect()).collect(),
         },
-        Shape { name: "layers, 100 x 100", parents: (0..SIDE * SIDE).map(layered).collect() },
+        Shape {
+            name: "chain of 100,000",
+            kind: "chain",
+            parents: (0..100_000_usize).map(|node| node.checked_sub(1).into_iter().collect()).collect(),
+        },
+        Shape { name: "layers, 100 x 100", kind: "layers", parents: (0..SIDE * SIDE).map(layered).collect() },
     ];
     let filters: Vec<String> = std::env::args().skip(1).filter(|word| !word.starts_with('-')).collect();
     let is_wanted =
         |shape: &&Shape| filters.is_empty() || filters.iter().any(|word| shape.name.contains(word));
-    for shape in shapes.iter().filter(is_wanted) {
+    let is_short = |shape: &&Shape| !figure::is_quick() || shape.parents.len() <= 10_000;
+    for shape in shapes.iter().filter(is_wanted).filter(is_short) {
         let sync = workflow(shape, false);
         let asynchronous = workflow(shape, true);
         let inline = Options::new().sync_work(SyncWork::Inline);
@@ -72,10 +83,17 @@ fn main() {
 
 /// Prints the median and the best of several rounds, per node.
 fn report(shape: &Shape, case: &str, mut round: impl FnMut() -> Duration) {
-    let mut times: Vec<Duration> = (0..ROUNDS).map(|_| round()).collect();
+    let rounds = match shape.parents.len() {
+        _ if figure::is_quick() => 3,
+        100_000.. => 5,
+        _ => ROUNDS,
+    };
+    let mut times: Vec<Duration> = (0..rounds).map(|_| round()).collect();
+    let nodes = shape.parents.len();
+    figure::took(&format!("parallel/{}/{case}/{nodes}", shape.kind), nodes, &times);
     times.sort_unstable();
     let per_node = |time: Duration| time.as_nanos() / shape.parents.len() as u128;
-    let (best, median) = (per_node(times[0]), per_node(times[ROUNDS / 2]));
+    let (best, median) = (per_node(times[0]), per_node(times[rounds / 2]));
     println!("{:<18} {case:<30} {median:>7} ns/node, best {best:>7}", shape.name);
 }
 

@@ -9,6 +9,7 @@ use tidewheel_core::policy::{self, Failure, Policy};
 use tidewheel_core::work::Context;
 use tidewheel_core::workflow::{Workflow, map, step};
 use tidewheel_runner::{Options, Runner, RunnerOptions, react_until_satisfied};
+use tidewheel_testkit::figure::{self, Unit};
 
 const TIMERS: u32 = 100_000;
 /// Nothing is due before this, so that only waiting is measured.
@@ -24,7 +25,11 @@ fn main() {
     if wanted("waiting timers") {
         runtime.block_on(waiting_timers());
     }
-    if wanted("waiting runs") {
+    if wanted("waiting runs") && figure::is_quick() {
+        for name in ["processor", "wake-ups"] {
+            figure::skipped(&format!("waiting runs/{name}"), "takes too long for short measurements");
+        }
+    } else if wanted("waiting runs") {
         runtime.block_on(waiting_runs());
     }
 }
@@ -67,6 +72,11 @@ async fn waiting_timers() {
     let mut late = late.lock().unwrap().clone();
     late.sort_unstable();
     let at = |share: usize| late[(late.len() - 1) * share / 100];
+    figure::took("timers/processor", 1, &[used]);
+    figure::measured("timers/wake-ups", Unit::Count, &[woken as f64]);
+    figure::took("timers/late, median", 1, &late);
+    figure::took("timers/late, p99", 1, &[at(99)]);
+    figure::took("timers/late, most", 1, &[at(100)]);
     let too_late = late.iter().filter(|late| **late > Duration::from_millis(5)).count();
     println!("{TIMERS} timers: {used:?} of CPU and {woken} wake-ups in a second of waiting");
     println!(
@@ -104,6 +114,8 @@ async fn waiting_runs() {
     let (before, switches) = (cpu(), switches());
     tokio::time::sleep(Duration::from_secs(20)).await;
     let (used, woken) = (cpu().saturating_sub(before), self::switches() - switches);
+    figure::took("waiting runs/processor", 1, &[used]);
+    figure::measured("waiting runs/wake-ups", Unit::Count, &[woken as f64]);
     println!(
         "{RUNS} waiting runs on SQLite: {used:?} of CPU and {woken} wake-ups in 20 seconds (two renewals)"
     );

@@ -16,10 +16,13 @@ use tidewheel_store::{
     Append, Batch, Filter, Guard, Lease, Memory, NewCommand, NewRun, OwnerId, RealClock, Sqlite, Status,
     Store,
 };
+use tidewheel_testkit::figure::{self, Unit};
 use tokio::runtime::{Builder, Runtime};
 
-/// How long each case runs.
-const ROUND: Duration = Duration::from_secs(2);
+/// Returns how long each case runs.
+fn round() -> Duration {
+    figure::quick_or(Duration::from_millis(200), Duration::from_secs(2))
+}
 
 fn main() {
     let words: Vec<String> = std::env::args().skip(1).filter(|word| !word.starts_with('-')).collect();
@@ -35,12 +38,18 @@ fn main() {
     if !is_wanted("store append") {
         return;
     }
-    println!("{:<44} {:>9.0} /s", "write 4 KiB + fdatasync", syncs(folder.path()));
-    println!("{:<44} {:>9.0} /s", "bare SQLite, one event per commit", bare(folder.path()));
+    let tell = |id: &str, rate: f64| figure::measured(id, Unit::PerSecond, &[rate]);
+    let rate = syncs(folder.path());
+    tell("append/write and fdatasync", rate);
+    println!("{:<44} {rate:>9.0} /s", "write 4 KiB + fdatasync");
+    let rate = bare(folder.path());
+    tell("append/bare SQLite", rate);
+    println!("{:<44} {rate:>9.0} /s", "bare SQLite, one event per commit");
     for size in [1, 10, 100, 500, 1_000] {
         let path = folder.path().join(format!("calls of {size}.db"));
         let store = Sqlite::open(path, Arc::new(RealClock::new())).unwrap();
         let rate = runtime.block_on(calls(&store, size));
+        tell(&format!("append/calls/{size}"), rate);
         let name = format!("SQLite, calls of {size}");
         println!("{name:<44} {rate:>9.0} appends/s, {} commits", store.commits());
     }
@@ -48,14 +57,98 @@ fn main() {
         let path = folder.path().join(format!("callers {callers}.db"));
         let store = Arc::new(Sqlite::open(path, Arc::new(RealClock::new())).unwrap());
         let rate = runtime.block_on(callers_at_once(&store, callers));
+        tell(&format!("append/callers/{callers}"), rate);
         let name = format!("SQLite, {callers} callers with one append each");
         println!("{name:<44} {rate:>9.0} appends/s, {} commits", store.commits());
     }
     for size in [1, 100] {
         let rate = runtime.block_on(calls(&Memory::new(Arc::new(RealClock::new())), size));
+        tell(&format!("append/memory/{size}"), rate);
         println!("{:<44} {rate:>9.0} appends/s", format!("memory, calls of {size}"));
     }
     beside_a_hog(&runtime, &folder.path().join("hog.db"));
+    for length in figure::quick_or(&[1_000, 10_000][..], &[1_000, 10_000, 100_000]) {
+        grown(&runtime, folder.path(), *length);
+        grown_bare(folder.path(), *length);
+    }
+}
+
+/// So many events go into one call while a log grows.
+const CALL: usize = 100;
+
+/// Times the growth of one log to a length, and reading it.
+fn grown(runtime: &Runtime, folder: &Path, length: usize) {
+    let store = Sqlite::open(folder.join(format!("log of {length}.db")), Arc::new(RealClock::new())).unwrap();
+    runtime.block_on(async {
+        let owner = store.join(Span::from_secs(600)).await.unwrap();
+        let lease = start(&store, 1, owner).await.remove(0);
+        let mut times = Vec::with_capacity(length / CALL);
+        for call in 0..length / CALL {
+            let expected = u64::try_from(1 + call * CALL).unwrap();
+            let mut append = more(&lease, expected);
+            for _ in 1..CALL {
+                append.events.push(&event());
+            }
+            let began = Instant::now();
+            store.append(vec![append]).await.unwrap().remove(0).unwrap();
+            times.push(began.elapsed());
+        }
+        figure::took(&format!("log/append/{length}"), CALL, &times);
+        let mut reads = Vec::new();
+        for _ in 0..5 {
+            let began = Instant::now();
+            let stored = store.read(&lease.run, 0).await.unwrap();
+            reads.push(began.elapsed());
+            assert_eq!(stored.iter().map(|stored| stored.events.len() as usize).sum::<usize>(), length + 1);
+        }
+        figure::took(&format!("log/read/{length}"), length, &reads);
+        tell_log("log", length, times, reads);
+    });
+}
+
+/// The same with bare SQLite: a row for each event, as many in a commit.
+fn grown_bare(folder: &Path, length: usize) {
+    let mut connection = rusqlite::Connection::open(folder.join(format!("bare log of {length}.db"))).unwrap();
+    connection
+        .execute_batch(
+            "PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL; CREATE TABLE events (body TEXT)",
+        )
+        .unwrap();
+    let mut times = Vec::with_capacity(length / CALL);
+    for _ in 0..length / CALL {
+        let bodies: Vec<String> = (0..CALL).map(|_| event()).collect();
+        let began = Instant::now();
+        let transaction = connection.transaction().unwrap();
+        for body in bodies {
+            transaction.prepare_cached("INSERT INTO events VALUES (?1)").unwrap().execute([body]).unwrap();
+        }
+        transaction.commit().unwrap();
+        times.push(began.elapsed());
+    }
+    figure::took(&format!("log/append, bare/{length}"), CALL, &times);
+    let mut reads = Vec::new();
+    for _ in 0..5 {
+        let began = Instant::now();
+        let mut select = connection.prepare("SELECT body FROM events ORDER BY rowid").unwrap();
+        let bodies: Vec<String> =
+            select.query_map([], |row| row.get(0)).unwrap().map(Result::unwrap).collect();
+        reads.push(began.elapsed());
+        assert_eq!(bodies.len(), length);
+    }
+    figure::took(&format!("log/read, bare/{length}"), length, &reads);
+    tell_log("bare SQLite", length, times, reads);
+}
+
+fn tell_log(name: &str, length: usize, mut appends: Vec<Duration>, mut reads: Vec<Duration>) {
+    appends.sort_unstable();
+    reads.sort_unstable();
+    let each = |times: &[Duration], items: usize| times[times.len() / 2].as_nanos() / items as u128;
+    println!(
+        "{:<44} {:>9} ns to append an event, {} ns to read one",
+        format!("{name} of {length} events"),
+        each(&appends, CALL),
+        each(&reads, length)
+    );
 }
 
 /// The argument of a process that writes all the time.
@@ -88,6 +181,7 @@ fn beside_a_hog(runtime: &Runtime, path: &Path) {
         }
     });
     for (name, mut times) in [("send", sends), ("list", lists)] {
+        figure::took(&format!("append/beside a writer, {name}"), 1, &times);
         times.sort_unstable();
         let at = |percent: usize| times[(times.len() - 1) * percent / 100];
         let name = format!("{name} beside a process that writes all the time");
@@ -104,7 +198,7 @@ fn beside_a_hog(runtime: &Runtime, path: &Path) {
 fn syncs(folder: &Path) -> f64 {
     let mut file = File::create(folder.join("syncs")).unwrap();
     let (began, mut count) = (Instant::now(), 0_u32);
-    while began.elapsed() < ROUND {
+    while began.elapsed() < round() {
         file.write_all(&[7; 4096]).unwrap();
         file.sync_data().unwrap();
         count += 1;
@@ -120,7 +214,7 @@ fn bare(folder: &Path) -> f64 {
         )
         .unwrap();
     let (began, mut count) = (Instant::now(), 0_u32);
-    while began.elapsed() < ROUND {
+    while began.elapsed() < round() {
         connection.prepare_cached("INSERT INTO events VALUES (?1)").unwrap().execute([event()]).unwrap();
         count += 1;
     }
@@ -132,7 +226,7 @@ async fn calls(store: &dyn Store, size: u32) -> f64 {
     let owner = store.join(Span::from_secs(600)).await.unwrap();
     let leases = start(store, size, owner).await;
     let (began, mut version) = (Instant::now(), 1);
-    while began.elapsed() < ROUND {
+    while began.elapsed() < round() {
         let appends = leases.iter().map(|lease| more(lease, version)).collect();
         assert!(store.append(appends).await.unwrap().iter().all(Result::is_ok));
         version += 1;
@@ -151,7 +245,7 @@ async fn callers_at_once(store: &Arc<Sqlite>, callers: u32) -> f64 {
             let store = Arc::clone(store);
             tokio::spawn(async move {
                 let mut version = 1;
-                while began.elapsed() < ROUND {
+                while began.elapsed() < round() {
                     store.append(vec![more(&lease, version)]).await.unwrap().remove(0).unwrap();
                     version += 1;
                 }

@@ -3,6 +3,7 @@
 mod alloc;
 mod capture;
 mod faulty_store;
+pub mod figure;
 pub mod job_suite;
 mod lower;
 mod oracle;

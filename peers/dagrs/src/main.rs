@@ -1,6 +1,8 @@
 //! The graphs of `crates/runner/benches/parallel.rs`, run by dagrs: only the run is measured, not the making
 //! of the graph. Nothing of Tidewheel is in here.
 
+use std::fs::OpenOptions;
+use std::io::Write as _;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -35,17 +37,34 @@ fn main() {
         Some(above) => vec![above, above - above % SIDE + (above + 1) % SIDE],
     };
     let chain = |node: usize| node.checked_sub(1).into_iter().collect();
-    for (name, parents) in [
-        ("chain of 1,000", (0..1_000).map(chain).collect::<Vec<Vec<usize>>>()),
-        ("chain of 10,000", (0..10_000).map(chain).collect()),
-        ("layers, 100 x 100", (0..SIDE * SIDE).map(layered).collect()),
+    for (name, kind, parents) in [
+        ("chain of 1,000", "chain", (0..1_000).map(chain).collect::<Vec<Vec<usize>>>()),
+        ("chain of 10,000", "chain", (0..10_000).map(chain).collect()),
+        ("layers, 100 x 100", "layers", (0..SIDE * SIDE).map(layered).collect()),
     ] {
         let mut times: Vec<Duration> = (0..ROUNDS).map(|_| round(&runtime, &parents)).collect();
         times.sort_unstable();
         let per_node = |time: Duration| time.as_nanos() / parents.len() as u128;
         let (best, median) = (per_node(times[0]), per_node(times[ROUNDS / 2]));
+        tell(&format!("parallel/{kind}/dagrs/{}", parents.len()), &times, parents.len());
         println!("{name:<18} {:<30} {median:>7} ns/node, best {best:>7}", "dagrs 0.9.0");
     }
+}
+
+/// Adds the figure to those of the report, if there is one: the median per node, and how far the others are from it.
+fn tell(id: &str, times: &[Duration], nodes: usize) {
+    let Some(path) = std::env::var_os("TIDEWHEEL_BENCH_FILE") else { return };
+    let per_node = |time: Duration| time.as_secs_f64() * 1e9 / nodes as f64;
+    let median = per_node(times[times.len() / 2]);
+    let mut far: Vec<f64> = times.iter().map(|time| (per_node(*time) - median).abs()).collect();
+    far.sort_by(f64::total_cmp);
+    let (spread, samples) = (far[far.len() / 2], times.len());
+    let line = format!(
+        "{{\"id\":\"{id}\",\"unit\":\"ns\",\"median\":{median},\"spread\":{spread},\"samples\":{samples}}}\n"
+    );
+    let file = OpenOptions::new().append(true).create(true).open(path);
+    file.and_then(|mut file| file.write_all(line.as_bytes()))
+        .expect("the file of the figures can be written");
 }
 
 /// Makes the graph and returns how long its run takes. A graph runs once.

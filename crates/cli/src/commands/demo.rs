@@ -3,6 +3,8 @@
 
 use std::io::{self, BufRead as _, IsTerminal as _};
 use std::path::{Path, PathBuf};
+use std::sync::mpsc::{self, RecvTimeoutError};
+use std::time::Duration;
 
 use clap::Args;
 use serde::Serialize;
@@ -13,6 +15,7 @@ use crate::demo::release::Answer;
 use crate::demo::{chart, order, place, release, told};
 use crate::error::Ending;
 use crate::exit::Exit;
+use crate::interrupt::Interrupt;
 use crate::jobs::Tells;
 use crate::output;
 use crate::terminal;
@@ -63,6 +66,7 @@ fn as_text(place: Option<&Path>, arguments: &Arguments) -> Result<Exit, Ending> 
     output::text(&told::beginning(place, canvas))?;
     // Whoever reads has something to read while processes come and go.
     output::text(&chart::drawn(canvas))?;
+    let mut answer = None;
     if let Some(place) = place {
         output::text(&told::order_begins(canvas))?;
         let story = order::tell(place, &Live::begin(true))?;
@@ -75,12 +79,14 @@ fn as_text(place: Option<&Path>, arguments: &Arguments) -> Result<Exit, Ending> 
             output::text("\n\n")?;
         }
         output::text(&told::release(&story, canvas))?;
+        answer = Some(story.answer);
     }
-    output::text(&told::ending(&program(), place, canvas))?;
+    output::text(&told::ending(&program(), place, answer, canvas))?;
     Ok(Exit::Succeeded)
 }
 
-/// Asks whether the release may be published. Who just presses the key that ends a line says yes.
+/// Asks whether the release may be published. Who just presses the key that ends a line says yes; who goes away says
+/// nothing.
 fn ask(arguments: &Arguments) -> Result<Answer, Ending> {
     if arguments.yes {
         return Ok(Answer::ApprovedByOption);
@@ -88,18 +94,42 @@ fn ask(arguments: &Arguments) -> Result<Answer, Ending> {
     if !io::stdin().is_terminal() || !io::stdout().is_terminal() {
         return Ok(Answer::NobodyAsked);
     }
+    let interrupt = Interrupt::listen();
     loop {
         output::text(told::QUESTION)?;
-        let mut line = String::new();
-        let read = io::stdin().lock().read_line(&mut line);
+        let Some(line) = line(&interrupt) else {
+            output::text("\n")?;
+            return Ok(Answer::Unanswered);
+        };
         match line.trim().to_lowercase().as_str() {
-            "" if line.is_empty() || read.is_err() => return Ok(Answer::NobodyAsked),
             "" | "y" | "yes" => return Ok(Answer::Approved),
             "n" | "no" => return Ok(Answer::Rejected),
             _ => output::text("Please say y or n.\n")?,
         }
     }
 }
+
+/// Reads a line; `None` if there is none any more, or somebody has had enough.
+fn line(interrupt: &Interrupt) -> Option<String> {
+    let (sender, lines) = mpsc::channel();
+    // A read cannot be given up. The thread that waits in it ends with the process.
+    std::thread::spawn(move || {
+        let mut line = String::new();
+        let read = io::stdin().lock().read_line(&mut line);
+        drop(sender.send(read.is_ok_and(|count| count > 0).then_some(line)));
+    });
+    while !interrupt.is_heard() {
+        match lines.recv_timeout(LOOK_AGAIN) {
+            Ok(line) => return line,
+            Err(RecvTimeoutError::Timeout) => {}
+            Err(RecvTimeoutError::Disconnected) => return None,
+        }
+    }
+    None
+}
+
+/// How long somebody who has had enough waits at most.
+const LOOK_AGAIN: Duration = Duration::from_millis(50);
 
 /// Returns how we were called if that was by a path, as `cargo run` does; who has us on the `PATH` just names
 /// us.

@@ -4,6 +4,7 @@ pub(crate) mod completions;
 pub(crate) mod daemon;
 pub(crate) mod decide;
 pub(crate) mod demo;
+pub(crate) mod doctor;
 pub(crate) mod graph;
 pub(crate) mod init;
 pub(crate) mod jobs;

@@ -14,7 +14,8 @@ use crate::commands::policy::Format;
 use crate::error::{CommandError, Ending};
 use crate::exit::Exit;
 use crate::jobs::{
-    DirArguments, Flow, Follow, Followed, Given, Left, Opened, Place, Settings, Tells, concluded,
+    DirArguments, FLAGS_WITH_VALUE, FLAGS_WITHOUT_VALUE, Flow, Follow, Followed, Given, Left, Opened, Place,
+    Settings, Tells, concluded,
 };
 use crate::output;
 use enqueue::{Enqueued, enqueue};
@@ -69,10 +70,6 @@ pub(crate) struct Arguments {
     named: Vec<String>,
 }
 
-/// The flags of the command itself that take a value, and those that do not.
-const WITH_VALUE: [&str; 6] = ["set", "after", "pin", "repeat", "format", "dir"];
-const WITHOUT_VALUE: [&str; 4] = ["require-approval", "check", "follow", "help"];
-
 /// Writes the flags of a template so that the command line takes them: `--target main` becomes `--named=target=main`.
 pub(crate) fn with_flags_named(arguments: Vec<OsString>) -> Vec<OsString> {
     if arguments.get(1).is_none_or(|name| name != "run" && name != "graph") {
@@ -92,8 +89,8 @@ pub(crate) fn with_flags_named(arguments: Vec<OsString>) -> Vec<OsString> {
         }
         let name = flag.split('=').next().unwrap_or_default();
         let has_value = flag.contains('=');
-        if WITH_VALUE.contains(&name) || WITHOUT_VALUE.contains(&name) {
-            let takes_next = WITH_VALUE.contains(&name) && !has_value;
+        if FLAGS_WITH_VALUE.contains(&name) || FLAGS_WITHOUT_VALUE.contains(&name) {
+            let takes_next = FLAGS_WITH_VALUE.contains(&name) && !has_value;
             written.push(argument);
             written.extend(rest.next_if(|_| takes_next));
             continue;
@@ -249,8 +246,8 @@ mod tests {
         for argument in command.get_arguments().filter(|argument| !argument.is_hide_set()) {
             let Some(name) = argument.get_long() else { continue };
             let takes_value = argument.get_action().takes_values();
-            assert_eq!(WITH_VALUE.contains(&name), takes_value, "{name}");
-            assert_eq!(WITHOUT_VALUE.contains(&name), !takes_value, "{name}");
+            assert_eq!(FLAGS_WITH_VALUE.contains(&name), takes_value, "{name}");
+            assert_eq!(FLAGS_WITHOUT_VALUE.contains(&name), !takes_value, "{name}");
         }
     }
 }

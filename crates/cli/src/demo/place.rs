@@ -4,7 +4,6 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use super::order::failed;
 use crate::error::{Code, CommandError, Kind, cause};
 
 /// The directory, if nobody names one.
@@ -45,7 +44,9 @@ fn unused() -> Result<PathBuf, CommandError> {
             Ok(()) => return Ok(name.into()),
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
             Err(error) => {
-                return Err(failed(&format!("`{name}` cannot be made here: {}", cause(&error)))
+                let message = format!("`{name}` cannot be made here: {}.", cause(&error));
+                let error = CommandError::new(Code::DemoWorkerFailed, message);
+                return Err(CommandError { kind: Kind::User, ..error }
                     .hint("`tidewheel demo --keep DIR` makes it elsewhere, and `--no-crash` needs none."));
             }
         }

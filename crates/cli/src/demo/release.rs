@@ -46,6 +46,8 @@ pub(crate) enum Answer {
     ApprovedByOption,
     /// Nobody can be asked, and the demo says yes.
     NobodyAsked,
+    /// Somebody was asked and went away.
+    Unanswered,
 }
 
 /// The template, which whoever looks at the files can read and run again.
@@ -82,16 +84,22 @@ pub(crate) fn tell(
     }
     let answer = ask()?;
     let scheduler = opened.scheduler()?;
-    match answer {
-        Answer::Rejected => scheduler.reject(last, Some("rejected in the demo")),
-        Answer::Approved | Answer::ApprovedByOption | Answer::NobodyAsked => scheduler.approve(last),
+    let decided = match answer {
+        Answer::Unanswered => None,
+        Answer::Rejected => Some(scheduler.reject(last, Some("rejected in the demo"))),
+        Answer::Approved | Answer::ApprovedByOption | Answer::NobodyAsked => Some(scheduler.approve(last)),
+    };
+    if let Some(decided) = decided {
+        decided.map_err(|error| refused(&error))?;
+        if follow(&opened, std::slice::from_ref(last), tells)?.is_none() {
+            return Ok(None);
+        }
     }
-    .map_err(|error| refused(&error))?;
-    if follow(&opened, std::slice::from_ref(last), tells)?.is_none() {
-        return Ok(None);
+    let mut briefs = Vec::with_capacity(jobs.len());
+    for id in &jobs {
+        briefs.push(Brief::from(&opened.read(id)?));
     }
-    let Some(followed) = follow(&opened, &jobs, Tells::Nobody)? else { return Ok(None) };
-    Ok(Some(Story { jobs: stories(&opened, &jobs, &followed)?, answer }))
+    Ok(Some(Story { jobs: stories(&opened, &briefs)?, answer }))
 }
 
 impl Story {
@@ -101,6 +109,7 @@ impl Story {
         let Some((last, before)) = self.jobs.split_last() else { return false };
         let wanted = match self.answer {
             Answer::Rejected => JobStatus::BlockedByApproval,
+            Answer::Unanswered => JobStatus::WaitingOnApproval,
             Answer::Approved | Answer::ApprovedByOption | Answer::NobodyAsked => JobStatus::Succeeded,
         };
         last.status == wanted
@@ -128,14 +137,12 @@ fn follow(opened: &Opened, jobs: &[JobId], tells: Tells) -> Result<Option<Follow
     Ok(Some(followed))
 }
 
-fn stories(opened: &Opened, ids: &[JobId], followed: &Followed) -> Result<Vec<JobStory>, CommandError> {
+fn stories(opened: &Opened, jobs: &[Brief]) -> Result<Vec<JobStory>, CommandError> {
     let node = |job: &Brief| job.node.as_ref().map_or_else(|| job.id.to_string(), ToString::to_string);
-    let mut jobs = Vec::with_capacity(ids.len());
-    for id in ids {
-        let Some(job) = followed.jobs().find(|job| job.id == *id) else { continue };
-        let before =
-            followed.jobs().filter(|other| job.schedule.after.iter().any(|after| after.job_id == other.id));
-        let events = opened.store().events(id).map_err(|error| unfit(&error))?;
+    let mut stories = Vec::with_capacity(jobs.len());
+    for job in jobs {
+        let is_before = |other: &&Brief| job.schedule.after.iter().any(|after| after.job_id == other.id);
+        let events = opened.store().events(&job.id).map_err(|error| unfit(&error))?;
         let exit_codes = events.iter().filter_map(|event| match &event.event {
             JobEventKind::AttemptFailed { exit_code, .. } | JobEventKind::Completed { exit_code, .. } => {
                 Some(*exit_code)
@@ -145,12 +152,12 @@ fn stories(opened: &Opened, ids: &[JobId], followed: &Followed) -> Result<Vec<Jo
             | JobEventKind::Rewound { .. }
             | JobEventKind::Decided { .. } => None,
         });
-        jobs.push(JobStory {
+        stories.push(JobStory {
             node: node(job),
             status: job.status,
-            after: before.map(node).collect(),
+            after: jobs.iter().filter(is_before).map(node).collect(),
             exit_codes: exit_codes.collect(),
         });
     }
-    Ok(jobs)
+    Ok(stories)
 }

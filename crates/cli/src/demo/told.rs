@@ -155,6 +155,7 @@ fn how(job: &JobStory, answer: Answer) -> String {
             Answer::Rejected => "rejected by you".to_owned(),
             Answer::ApprovedByOption => "approved by --yes".to_owned(),
             Answer::NobodyAsked => "approved by itself: nobody to ask".to_owned(),
+            Answer::Unanswered => "not decided".to_owned(),
         });
     }
     words.join(", ")
@@ -166,7 +167,7 @@ const RETRIED: &str = "The first start of fetch ended with 75, which its policy 
 
 /// Says where everything is, with commands that work as they stand. They are not broken by width, so that they can be
 /// copied.
-pub(crate) fn ending(program: &str, place: Option<&Path>, canvas: Canvas) -> String {
+pub(crate) fn ending(program: &str, place: Option<&Path>, answer: Option<Answer>, canvas: Canvas) -> String {
     let Some(place) = place else {
         return format!("{STRONG}See the rest:{STRONG:#}\n  {program} demo\n");
     };
@@ -186,7 +187,13 @@ pub(crate) fn ending(program: &str, place: Option<&Path>, canvas: Canvas) -> Str
         format!("runs explain {RUN} --store {place}/{DATABASE}"),
         format!("jobs list --all --dir {place}"),
         format!("jobs explain fetch --dir {place}"),
-        format!("jobs tail publish --dir {place}"),
+        match answer {
+            Some(Answer::Unanswered) => format!("jobs approve publish --dir {place}"),
+            Some(Answer::Rejected) => format!("jobs explain publish --dir {place}"),
+            Some(Answer::Approved | Answer::ApprovedByOption | Answer::NobodyAsked) | None => {
+                format!("jobs tail publish --dir {place}")
+            }
+        },
         format!("graph {place}/{FILE}"),
     ] {
         let _ = writeln!(text, "  {program} {command}");

@@ -6,9 +6,9 @@ use std::fs::{self, File};
 use std::io::{self, Read as _};
 use std::path::{Path, PathBuf};
 
-use tidewheel_core::job::template::{Expanded, Inputs, MOST_BYTES, Source, Template};
+use tidewheel_core::job::template::{BindError, Expanded, Inputs, MOST_BYTES, Source, Template};
 use tidewheel_core::policy::Rules;
-use tidewheel_core::{Problem, Problems};
+use tidewheel_core::{Problem, Problems, nearest};
 
 use super::place::Place;
 use super::settings::Settings;
@@ -129,13 +129,19 @@ impl Flow {
         for text in given.named {
             let Some((flag, value)) = text.split_once('=') else {
                 let message = format!("flag `--{text}` needs a value");
-                return Err(CommandError::new(Code::FlowRefused, message));
+                return Err(misspelt(CommandError::new(Code::FlowRefused, message), text));
             };
             named.push((flag.to_owned(), value.to_owned()));
         }
         let inputs = Inputs { positional: given.inputs.to_vec(), named, set: given.set.to_vec() };
         let bound = self.template.bind(&inputs);
-        let bound = bound.map_err(|error| CommandError::new(Code::FlowRefused, error.to_string()))?;
+        let bound = bound.map_err(|error| {
+            let refused = CommandError::new(Code::FlowRefused, error.to_string());
+            if let BindError::UnknownFlag { flag, near: None, .. } = &error {
+                return misspelt(refused, flag);
+            }
+            refused
+        })?;
         let expanded = self.template.expand_for(&bound, &settings.config.rules, agents);
         expanded.map_err(|found| self.wrong(&found))
     }
@@ -146,6 +152,18 @@ impl Flow {
         Wrong { file, problems: found.clone(), sources }.told(Code::FlowInvalid)
     }
 }
+
+/// Adds the flag of the command itself that somebody may have meant.
+fn misspelt(error: CommandError, flag: &str) -> CommandError {
+    match nearest(flag, &[&FLAGS_WITH_VALUE[..], &FLAGS_WITHOUT_VALUE].concat()) {
+        Some(near) => error.hint(format!("Did you mean `--{near}`?")),
+        None => error,
+    }
+}
+
+/// The flags of the commands that take a flow, first those with a value; all others are those of its template.
+pub(crate) const FLAGS_WITH_VALUE: [&str; 6] = ["set", "after", "pin", "repeat", "format", "dir"];
+pub(crate) const FLAGS_WITHOUT_VALUE: [&str; 4] = ["require-approval", "check", "follow", "help"];
 
 /// Why a template could not be read: the file, or what is in it.
 enum Trouble {
@@ -287,11 +305,19 @@ impl Finder {
         let error = CommandError::new(Code::FlowMissing, message);
         let mut known = self.names(settings);
         const MOST: usize = 20;
+        let names: Vec<&str> = known.iter().map(String::as_str).collect();
+        if let Some(near) = nearest(name, &names) {
+            return error.hint(format!("Did you mean `{near}`?"));
+        }
         if known.is_empty() {
-            error.hint("Put templates into `.tidewheel/workflows/`, or give the name of a file.")
-        } else {
-            known.truncate(MOST);
-            error.hint(format!("There are {}.", known.join(", ")))
+            return error
+                .hint("Put templates into `.tidewheel/workflows/`, or give the name of a file.")
+                .hint("`tidewheel init` makes a first one, `hello`.");
+        }
+        known.truncate(MOST);
+        match known.as_slice() {
+            [only] => error.hint(format!("There is {only}.")),
+            several => error.hint(format!("There are {}.", several.join(", "))),
         }
     }
 

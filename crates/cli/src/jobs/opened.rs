@@ -13,7 +13,7 @@ use tidewheel_store::jobs::{Files, JobStore as _, JobStoreError};
 use super::actor::actor;
 use super::place::{DirArguments, Place};
 use super::settings::Settings;
-use crate::error::{Code, CommandError, Ending, cause};
+use crate::error::{Code, CommandError, Ending, cause, remedy};
 use crate::exit::Exit;
 use crate::output;
 use crate::store::{held_now, now, with_causes};
@@ -153,12 +153,25 @@ pub(super) fn unfound(error: &FindError) -> CommandError {
 
 pub(super) fn unreadable(id: &str, error: &JobStoreError) -> CommandError {
     let message = format!("unable to load background job {id}: {}", with_causes(error));
-    CommandError::new(Code::JobDamaged, message)
+    CommandError::new(Code::JobDamaged, message).hint(format!(
+        "{} says what to do about it; all other jobs are as they were.",
+        Opened::command("doctor")
+    ))
 }
 
 /// Returns the error of a store that cannot do its part.
 pub(crate) fn unfit(error: &JobStoreError) -> CommandError {
-    CommandError::new(Code::JobsUnavailable, with_causes(error))
+    let (message, kind) = match error {
+        JobStoreError::Io { source, .. } => (format!("{error}: {}", cause(source)), Some(source.kind())),
+        JobStoreError::Record(_)
+        | JobStoreError::Manifest(_)
+        | JobStoreError::Json { .. }
+        | JobStoreError::Held { .. }
+        | JobStoreError::Broken => (with_causes(error), None),
+    };
+    let refused = CommandError::new(Code::JobsUnavailable, message);
+    let refused = kind.and_then(remedy).into_iter().fold(refused, CommandError::hint);
+    refused.hint(format!("{} looks at everything around it.", Opened::command("doctor")))
 }
 
 /// Returns the error of a scheduler that did not do what it was asked.
@@ -171,12 +184,20 @@ pub(crate) fn refused(error: &SchedulerError) -> CommandError {
         | SchedulerError::Cancel(_)
         | SchedulerError::Rewind(_)
         | SchedulerError::NotHandedOver(_)
-        | SchedulerError::AlreadyServed
         | SchedulerError::Enqueue(_) => CommandError::new(Code::JobRefused, with_causes(error)),
+        SchedulerError::AlreadyServed => CommandError::new(Code::JobRefused, with_causes(error)).hint(
+            "It may be the small process that an earlier command left for a retry or a delay; `tidewheel doctor` \
+             names it. You can end it: a daemon takes over what it waits for.",
+        ),
         SchedulerError::StillRunning(_) | SchedulerError::Processes { .. } => {
             CommandError::new(Code::JobsTrouble, with_causes(error))
         }
     }
+}
+
+/// Fails if what was wanted of a job could not be written: then it did not happen, whatever else did.
+pub(crate) fn happened(ticked: &Ticked, job: &JobId) -> Result<(), Ending> {
+    if ticked.unwritten.contains(job) { concluded(ticked).map(drop) } else { Ok(()) }
 }
 
 /// Tells what a pass could not do, and returns how the command ends then.

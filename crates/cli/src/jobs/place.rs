@@ -27,9 +27,27 @@ pub(crate) struct Place {
     pub(crate) data: PathBuf,
 }
 
+/// How a place was found.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum How {
+    /// Somebody named it.
+    Named,
+    /// It is the nearest directory with a data directory, from the current one upwards.
+    Nearest,
+    /// It is the root of the main worktree: nothing above has a data directory.
+    Repository,
+    /// It is the current directory: nothing above has a data directory or is a repository.
+    Here,
+}
+
 impl Place {
     /// Finds the data directory: the one that is named, or the one that belongs to the current directory.
     pub(crate) fn find(arguments: &DirArguments) -> Result<Self, CommandError> {
+        Self::found(arguments).map(|(place, _)| place)
+    }
+
+    /// Finds the data directory, and says how.
+    pub(crate) fn found(arguments: &DirArguments) -> Result<(Self, How), CommandError> {
         let fail = |what: &Path, error: &std::io::Error| {
             let message = format!("`{}` cannot be used: {}.", what.display(), cause(error));
             CommandError::new(Code::JobsUnavailable, message)
@@ -37,7 +55,7 @@ impl Place {
         match &arguments.dir {
             Some(dir) => {
                 let found = fs::canonicalize(dir).map_err(|error| fail(dir, &error))?;
-                Ok(Self::named(&found))
+                Ok((Self::named(&found), How::Named))
             }
             None => {
                 let here = std::env::current_dir().map_err(|error| fail(Path::new("."), &error))?;
@@ -56,10 +74,14 @@ impl Place {
 
     /// Returns the place that a directory belongs to: the nearest one above with a data directory, else the root of
     /// the main worktree, else the directory itself.
-    fn around(here: &Path) -> Self {
-        let root = here.ancestors().find(|above| above.join(DATA).is_dir());
-        let root = root.map(Path::to_owned).or_else(|| here.ancestors().find_map(main_worktree));
-        Self::of_root(&root.unwrap_or_else(|| here.to_owned()))
+    fn around(here: &Path) -> (Self, How) {
+        if let Some(root) = here.ancestors().find(|above| above.join(DATA).is_dir()) {
+            return (Self::of_root(root), How::Nearest);
+        }
+        match here.ancestors().find_map(main_worktree) {
+            Some(root) => (Self::of_root(&root), How::Repository),
+            None => (Self::of_root(here), How::Here),
+        }
     }
 
     fn of_root(root: &Path) -> Self {
@@ -99,7 +121,7 @@ mod tests {
 
     fn root_of(tree: &tempfile::TempDir, here: &str) -> String {
         let root = fs::canonicalize(tree.path()).unwrap();
-        let place = Place::around(&root.join(here));
+        let (place, _) = Place::around(&root.join(here));
         assert_eq!(place.data, place.root.join(".tidewheel"));
         place.root.strip_prefix(&root).unwrap().display().to_string()
     }

@@ -70,7 +70,7 @@ const STYLE: &str = "\
 <style>
 .paper { fill: #ffffff; stroke: #d0d7de; } .ink { fill: #1f2328; } .faint { fill: #59636e; }
 .grid { stroke: #d8dee4; } .attempt { fill: #2da44e; } .running { fill: #218bff; } .failed { fill: #cf222e; }
-.lost { fill: #bf8700; } .wait { fill: #afb8c1; } .hold { fill: #e3b341; } .asked { fill: #a475f9; }
+.lost { fill: #9a6700; } .wait { fill: #afb8c1; } .hold { fill: #f0c75e; } .asked { fill: #a475f9; }
 .backoff { fill: url(#tw-hatch); stroke: #afb8c1; } .hatch { stroke: #8c959f; }
 .critical { fill: none; stroke: #bc4c00; stroke-width: 1.5; }
 @media (prefers-color-scheme: dark) {
@@ -208,8 +208,8 @@ const fn class_of(doing: Doing) -> &'static str {
         Doing::Attempt => "attempt",
         Doing::Failed => "failed",
         Doing::Lost => "lost",
-        Doing::Queue | Doing::Waiting | Doing::World => "wait",
-        Doing::Locks | Doing::Capacity => "hold",
+        Doing::Queue | Doing::World => "wait",
+        Doing::Locks | Doing::Capacity | Doing::Waiting => "hold",
         Doing::Backoff => "backoff",
         Doing::Approval => "asked",
     }

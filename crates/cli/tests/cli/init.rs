@@ -231,7 +231,7 @@ fn what_cannot_be_made_is_told_before_anything_is_made() {
     home.file(".tidewheel/workflows/hello.toml/x", "");
     assert_snapshot!(home.run(&["init"]), @"
     --- stderr
-    internal error[TW0023]: `.tidewheel/workflows/hello.toml` is no file.
+    error[TW0023]: `.tidewheel/workflows/hello.toml` is no file.
     hint: Move it away, or give another directory with --dir.
     --- exit code 1
     ");

@@ -37,5 +37,5 @@ fn a_directory_that_cannot_be_made_is_an_error() {
     home.file("taken", "");
     let ran = home.run(&["man", "taken"]);
     assert_eq!(ran.code, Some(1));
-    assert!(ran.err.starts_with("internal error[TW0003]: `taken` cannot be written: "), "{}", ran.err);
+    assert!(ran.err.starts_with("error[TW0003]: `taken` cannot be written: "), "{}", ran.err);
 }

@@ -23,6 +23,7 @@ use crate::yard::Yard;
 /// Each command that only looks, and the ways to look; with `!` before it, one that finds something wrong.
 const READS: &[(&str, &[&str])] = &[
     ("init", &["! --check", "! --check --format json"]),
+    ("doctor", &["!", "! --format json", "! --store shop/orders.db"]),
     ("run", &["two.toml --check", "two.toml --check --format json", "! broken.toml --check"]),
     (
         "graph",
@@ -67,6 +68,7 @@ const READS: &[(&str, &[&str])] = &[
 const WRITES: &[&str] = &[
     "daemon",
     "demo",
+    "doctor",
     "init",
     "jobs approve",
     "jobs cancel",
@@ -92,7 +94,17 @@ const WRITES: &[&str] = &[
 const SHOP: &str = "shop";
 
 /// What git is asked for by those who look.
-const GIT_READS: [&str; 6] = ["rev-parse", "show-ref", "cat-file", "status", "for-each-ref", "ls-tree"];
+const GIT_READS: [&str; 9] = [
+    "rev-parse",
+    "show-ref",
+    "cat-file",
+    "status",
+    "for-each-ref",
+    "ls-tree",
+    "var",
+    "version",
+    "worktree list",
+];
 
 /// Where the binary is run from, and what is written down of what it starts.
 struct Stage {
@@ -118,7 +130,8 @@ case \"$skip$word\" in
 -c | -C) skip=yes ;;
 yes*) skip= ;;
 -*) ;;
-*) echo \"$word\" >>\"$TW_ASKED\"; break ;;
+worktree) skip=; rest=worktree; continue ;;
+*) echo \"${rest:+$rest }$word\" >>\"$TW_ASKED\"; break ;;
 esac
 done
 PATH=/usr/local/bin:/usr/bin:/bin exec git \"$@\"";
@@ -297,7 +310,7 @@ fn looking_changes_nothing_and_starts_nothing() {
     let before = known(root);
     for (name, ways) in READS {
         for way in *ways {
-            let (way, code) = way.strip_prefix("! ").map_or((*way, 0), |way| (way, 1));
+            let (way, code) = way.strip_prefix('!').map_or((*way, 0), |way| (way, 1));
             let line = format!("{name} {way}");
             let line = line.replace("RUN", &run).replace("JOB", &job);
             let words: Vec<&str> = line.split_whitespace().collect();

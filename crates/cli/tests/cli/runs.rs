@@ -127,11 +127,12 @@ fn a_run_that_failed_shows_its_work_and_where_its_time_went() {
               0s      2s      4s      6s      8s      10s     12s     14s     16s
               ├───────┼───────┼───────┼───────┼───────┼───────┼───────┼───────┼────
       price   ██✓
-      charge    ██████╌╌╌╌╌╌╌╌╌╌╌╌╌╌╌╌██████╌╌╌╌╌╌╌╌╌╌╌╌╌╌╌╌╌╌╌╌╌╌╌╌╌╌╌╌╌╌╌╌██████✗
-      █ attempt   ╌ backoff
+      charge    ▓▓▓▓▓▓╌╌╌╌╌╌╌╌╌╌╌╌╌╌╌╌▓▓▓▓▓▓╌╌╌╌╌╌╌╌╌╌╌╌╌╌╌╌╌╌╌╌╌╌╌╌╌╌╌╌╌╌╌╌▓▓▓▓▓▓✗
+      █ attempt   ▓ failed attempt   ╌ backoff
 
     Where the time went
-      attempt                    4.9s   29%
+      attempt                   400ms    2%
+      failed attempt             4.5s   27%
       backoff                     12s   71%
       in all                    16.9s
     "#);
@@ -158,11 +159,11 @@ fn a_run_that_waits_shows_what_it_waits_for() {
     Timeline
               0s           1m           2m           3m           4m
               ├────────────┼────────────┼────────────┼────────────┼────────────┼
-      refund  █╌╌╌╌╌╌╌╌╌╌╌╌╌╌╌╌╌╌╌╌╌╌╌╌╌╌╌╌╌╌╌╌╌╌╌╌╌╌╌╌╌╌╌╌╌╌╌╌╌╌╌╌╌╌╌╌╌╌╌╌╌╌╌╌
-      █ attempt   ╌ backoff
+      refund  ▓╌╌╌╌╌╌╌╌╌╌╌╌╌╌╌╌╌╌╌╌╌╌╌╌╌╌╌╌╌╌╌╌╌╌╌╌╌╌╌╌╌╌╌╌╌╌╌╌╌╌╌╌╌╌╌╌╌╌╌╌╌╌╌╌
+      ▓ failed attempt   ╌ backoff
 
     Where the time went
-      attempt                   700ms    0%
+      failed attempt            700ms    0%
       backoff                  4m 59s  100%
       in all                       5m
     ");
@@ -192,13 +193,14 @@ fn the_items_of_a_map_are_told_apart() {
                 0s     0.1s   0.2s   0.3s   0.4s   0.5s   0.6s   0.7s   0.8s
                 ├──────┼──────┼──────┼──────┼──────┼──────┼──────┼──────┼──────┼
       pick 0.0  █████████████████████✓
-      pick 0.1  ██████████████████████████████████████████✗
+      pick 0.1  ▓▓▓▓▓▓▓▓▓▓▓▓▓▓▓▓▓▓▓▓▓▓▓▓▓▓▓▓▓▓▓▓▓▓▓▓▓▓▓▓▓▓✗
       pick 0.2  ███████████████████████████████████████████████████████████████✓
       basket                                                                   █✓
-      █ attempt
+      █ attempt   ▓ failed attempt
 
     Where the time went
-      attempt                   900ms  100%  (1.8s over all pieces)
+      attempt                   900ms  100%  (1.2s over all pieces)
+      failed attempt               0s    0%  (600ms over all pieces)
       in all                    900ms
     ");
 }
@@ -212,12 +214,13 @@ fn a_terminal_without_unicode_gets_letters() {
               0s   1s   2s   3s   4s   5s   6s   7s   8s   9s
               +----+----+----+----+----+----+----+----+----+--
       price   ##+
-      charge    ########....................#######+
+      charge    xxxxxxxx....................#######+
       ship                                         ##########+
-      # attempt   . backoff
+      # attempt   x failed attempt   . backoff
 
     Where the time went
-      attempt                    5.4s   57%
+      attempt                    3.9s   41%
+      failed attempt             1.5s   16%
       backoff                      4s   43%
       in all                     9.4s
     ");
@@ -447,7 +450,7 @@ fn programs_get_everything_with_instants_and_ids() {
     assert_snapshot!(shown["work"][1]["attempts"][2], @r#"{"action":"FAIL","decided_at":"2026-03-01T12:00:50.8Z","dispatched_at":["2026-03-01T12:00:49.3Z"],"due_at":null,"failure":"[503] the bank does not answer","number":2,"reason_code":"SCHED_MAX_RETRIES_REACHED","round":0}"#);
     assert_snapshot!(fields(&shown["work"][1]), @"attempts component due_at ended_at failure held id input is_look items state stretches undoes woken_at");
     assert!(shown["work"][1]["id"].as_str().expect("it has an id").starts_with("work_"));
-    assert_snapshot!(shown["time"], @r#"{"idle_ns":0,"rows":[{"doing":"attempt","sum_ns":4900000000,"wall_ns":4900000000},{"doing":"backoff","sum_ns":12000000000,"wall_ns":12000000000}],"total_ns":16900000000}"#);
+    assert_snapshot!(shown["time"], @r#"{"idle_ns":0,"rows":[{"doing":"attempt","sum_ns":400000000,"wall_ns":400000000},{"doing":"failed","sum_ns":4500000000,"wall_ns":4500000000},{"doing":"backoff","sum_ns":12000000000,"wall_ns":12000000000}],"total_ns":16900000000}"#);
     let explained = json(&["explain", "refund-1"]);
     assert_eq!(fields(&explained), "asked run sentences version work");
     assert_eq!(explained["work"][0]["work"]["due_at"], "2026-03-01T12:15:00.7Z");

@@ -84,6 +84,8 @@ fn hostile_names_in_a_manifest_are_refused_when_the_node_runs() {
     ];
     let args = |operation: &str| match operation {
         "git.integrate_plan_branch" => "args = { slug = 'a', target = 'main' }\n",
+        "plan.persist" => "args = { slug = 'a', spec = 'x' }\n",
+        "merge.sentinel.write" | "merge.sentinel.clear" => "args = { slug = 'a' }\n",
         _ => "",
     };
     let before = state(&desk).0;
@@ -200,4 +202,93 @@ fn a_link_in_the_place_of_a_sentinel_leads_nowhere() {
         assert_eq!(of(&desk, &run, "n").end(), ("failed", Some(1)), "{operation}");
     }
     assert_eq!(fs::read_to_string(far.join("alpha.json")).unwrap(), "mine");
+}
+
+#[test]
+fn what_stands_for_the_checked_out_commit_is_no_branch() {
+    let desk = repository();
+    for name in ["HEAD", "@", "-"] {
+        let nodes = ["branch", "target"].map(|arg| {
+            builtin("n", "worktree.prepare", &format!("args = {{ slug = 'a', {arg} = '{name}' }}"))
+        });
+        for text in nodes.into_iter().chain([
+            builtin("n", "git.integrate_plan_branch", &format!("args = {{ slug = 'a', target = '{name}' }}")),
+            builtin(
+                "n",
+                "merge.sentinel.clear",
+                &format!("args = {{ slug = 'a' }}\nneeds = [{{ target_branch = {{ name = '{name}' }} }}]"),
+            ),
+        ]) {
+            let path = template(&desk, &[text]);
+            let ran = desk.run(&["run", path.to_str().unwrap(), "--check"]);
+            assert_eq!(ran.code, Some(1), "{name}: {ran:?}");
+            assert!(ran.err.contains(&format!("`{name}` is no branch name")), "{name}: {ran:?}");
+        }
+    }
+    // To begin at what is checked out is another matter.
+    let (run, code) =
+        follow(&desk, &[builtin("n", "worktree.prepare", "args = { branch = 'b', base = 'HEAD' }")]);
+    assert_eq!(code, Some(0), "{:?}", of(&desk, &run, "n"));
+    assert_eq!(desk.git(&["rev-parse", "b"]), desk.git(&["rev-parse", "HEAD"]));
+    assert!(!desk.git(&["for-each-ref"]).contains("refs/heads/HEAD"));
+}
+
+#[test]
+fn arguments_that_an_operation_would_fail_of_are_missed_before_it_runs() {
+    let desk = repository();
+    let long = "x".repeat(51);
+    let prompt = "produces.succeeded = [{ custom = { type_id = 'prompt_text', key = 'k' } }]\n";
+    let gate = |args: &str| node("n", "control.gate.conflict_resolution", &format!("args = {{ {args} }}"));
+    let cases = [
+        (builtin("n", "plan.persist", "args = { spec = 'x' }"), "needs a slug arg for plan.persist"),
+        (builtin("n", "plan.persist", "args = { slug = 'a' }"), "needs a text for plan.persist"),
+        (builtin("n", "merge.sentinel.write", ""), "needs a slug arg for merge.sentinel.write"),
+        (builtin("n", "merge.sentinel.clear", ""), "needs a slug arg for merge.sentinel.clear"),
+        (gate("auto_resolve = false"), "needs a slug arg for gate.conflict_resolution"),
+        (gate("slug = 'a', auto_resolve = true"), "sets auto_resolve, and none of auto_resolve_command"),
+        (
+            builtin("n", "git.integrate_plan_branch", "args = { target = 'main' }"),
+            "needs a source or slug arg for git.integrate_plan_branch",
+        ),
+        (
+            builtin("n", "git.integrate_plan_branch", "args = { source = ' main', target = 'main' }"),
+            "has the same branch as source and target args",
+        ),
+        (
+            builtin("n", "git.integrate_plan_branch", "args = { slug = 'a', target = 'draft/a' }"),
+            "has the same branch as source and target args",
+        ),
+        (
+            builtin("n", "worktree.prepare", &format!("args = {{ slug = 'a', purpose = '{long}' }}")),
+            "has a purpose arg with more than 50 characters",
+        ),
+        (
+            builtin("n", "prompt.resolve", &format!("{prompt}args = {{ prompt_file = '../x' }}")),
+            "nodes[n].args.prompt_file: is `../x`, which is no file beneath",
+        ),
+        (
+            builtin("n", "prompt.resolve", &format!("{prompt}args = {{ prompt_file = '/etc/hostname' }}")),
+            "nodes[n].args.prompt_file",
+        ),
+    ];
+    for (text, says) in cases {
+        let path = template(&desk, std::slice::from_ref(&text));
+        let ran = desk.run(&["run", path.to_str().unwrap(), "--check"]);
+        assert_eq!(ran.code, Some(1), "{text}: {ran:?}");
+        assert!(ran.err.contains(says) && ran.err.contains("has 1 problem."), "{text}: {}", ran.err);
+    }
+    // What the run says counts for all of them.
+    let all = [
+        builtin("a", "plan.persist", "args = { spec = 'x' }"),
+        builtin("b", "merge.sentinel.write", ""),
+        builtin("c", "merge.sentinel.clear", ""),
+        node("d", "control.gate.conflict_resolution", ""),
+        builtin("e", "git.integrate_plan_branch", "args = { target = 'main' }"),
+    ];
+    let path = template(&desk, &[&["[params]\nslug = ''\n".to_owned()][..], &all].concat());
+    let path = path.to_str().unwrap();
+    assert_eq!(desk.run(&["run", path, "--check", "--set", "slug=alpha"]).code, Some(0));
+    let ran = desk.run(&["run", path, "--check"]);
+    assert!(ran.err.contains("params.slug: is empty, and has to be given"), "{ran:?}");
+    assert!(ran.err.contains("has 1 problem.") && ran.err.contains("--set slug=…"), "{ran:?}");
 }

@@ -490,3 +490,14 @@ fn old_worktrees_go_with_the_jobs_that_own_them() {
     assert!(desk.path(&format!(".tidewheel/tmp-worktrees/workspace-{}", end.id)).exists());
     assert!(has(&desk, "refs/heads/draft/alpha"));
 }
+
+#[test]
+fn what_git_complains_about_is_in_the_summary() {
+    let desk = repository();
+    desk.file("new", "x");
+    desk.file(".git/hooks/pre-commit", "#!/bin/sh\necho 'tabs are forbidden' >&2\nexit 1\n");
+    fs::set_permissions(desk.path(".git/hooks/pre-commit"), fs::Permissions::from_mode(0o755)).unwrap();
+    let end = ended(&desk, builtin("n", "git.stage_commit", "args = { message = 'm' }"));
+    assert_eq!(end.end(), ("failed", Some(1)));
+    assert_eq!(end.summary, "git.stage_commit failed (exit 1): tabs are forbidden");
+}

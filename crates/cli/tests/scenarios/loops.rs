@@ -185,3 +185,27 @@ fn a_loop_in_which_nothing_runs_gives_others_their_turn() {
         assert_eq!(desk.run(&["tick"]).code, Some(0));
     }
 }
+
+/// The loop of `ga` rewinds `gb` twice, which has not started: it still may fail as often as its own budget says.
+#[test]
+fn a_loop_counts_only_starts_that_came_about() {
+    let desk = Desk::new();
+    let gate = |id: &str, script: &str, before: &str, budget: u32| {
+        format!(
+            "[[nodes]]\nid = \"{id}\"\nkind = \"gate\"\nuses = \"control.gate.stop_condition\"\n\
+             gates = [{{ kind = \"script\", script = \"{script}\" }}]\nafter = [\"{before}\"]\n\
+             on.failed = [\"{before}\"]\nretry = {{ mode = \"until_gate\", budget = {budget} }}\n"
+        )
+    };
+    let text = flow(&[("w1", "echo 1 >>one", ""), ("w2", "echo 2 >>two", "after = [\"ga\"]")])
+        + &gate("ga", "test $(wc -l <one) -ge 3", "w1", 2)
+        + &gate("gb", "test $(wc -l <two) -ge 2", "w2", 1);
+    desk.flow("f", &text);
+    let ran = desk.run(&["run", "f", "--follow", "--format", "json"]);
+    assert_eq!((ran.code, desk.lines("two").len()), (Some(0), 2), "{ran:?}");
+    let run = ran.json()["run_id"].as_str().unwrap_or_default().to_owned();
+    let attempts = ["w1", "ga", "w2", "gb"].map(|node| -> Value {
+        desk.record(&format!("wf-{run}-{node}"))["metadata"]["workflow_node_attempt"].clone()
+    });
+    assert_eq!(attempts, [json!(3), json!(3), json!(2), json!(2)]);
+}

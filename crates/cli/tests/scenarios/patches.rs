@@ -139,7 +139,20 @@ fn m_151_what_a_hostile_patch_wants_does_not_happen() {
     let before = tree(&desk);
     for (patch, says) in [
         (replacing("../victim", "one", "two"), "it touches"),
-        (format!("--- {absolute}\n+++ {absolute}\n@@ -1 +1 @@\n-one\n+two\n"), ""),
+        (format!("--- {absolute}\n+++ {absolute}\n@@ -1 +1 @@\n-one\n+two\n"), "it touches `/"),
+        ("--- /dev/null\n+++ /tmp/x\n@@ -0,0 +1 @@\n+one\n".to_owned(), "it touches `/tmp/x`"),
+        ("--- /dev/null\n+++ \"/tmp/x\"\n@@ -0,0 +1 @@\n+one\n".to_owned(), "it touches `/tmp/x`"),
+        (
+            "--- /dev/null\n+++ /tmp/x\t2026-01-01 00:00\n@@ -0,0 +1 @@\n+one\n".to_owned(),
+            "it touches `/tmp/x`",
+        ),
+        ("--- /dev/null\n+++ b//tmp/x\n@@ -0,0 +1 @@\n+one\n".to_owned(), "it touches `b//tmp/x`"),
+        (
+            "diff --git a/a.txt b/a.txt\nsimilarity index 100%\nrename from a.txt\nrename to /tmp/x\n"
+                .to_owned(),
+            "is no patch that can be applied",
+        ),
+        (replacing("sub/.tidewheel/jobs/x", "one", "two"), "it touches"),
         (replacing("x/../../victim", "one", "two"), "it touches"),
         (replacing(".git/config", "one", "two"), "it touches `.git/config`"),
         (replacing(".tidewheel/jobs/x", "one", "two"), "it touches"),
@@ -194,4 +207,44 @@ fn m_151_patches_that_changed_since_they_were_prepared_are_refused() {
     assert_eq!(ran.code, Some(1), "{ran:?}");
     assert!(end_of(&desk, &run, "apply").2.contains("`1.patch` was changed since it was prepared"));
     assert_eq!(fs::read_to_string(desk.path("a.txt")).unwrap(), "one\n");
+}
+
+#[test]
+fn m_151_text_that_looks_like_a_header_is_text() {
+    let desk = Desk::with_git();
+    desk.file("a.sql", "-- /old\nkeep\n");
+    desk.file("1.patch", "--- a/a.sql\n+++ b/a.sql\n@@ -1,2 +1,2 @@\n--- /old\n+++ /new\n keep\n");
+    let (run, ran) = followed(&desk, &pipeline(&["1.patch"]));
+    assert_eq!(ran.code, Some(0), "{ran:?} {:?}", end_of(&desk, &run, "prepare"));
+    assert_eq!(fs::read_to_string(desk.path("a.sql")).unwrap(), "++ /new\nkeep\n");
+}
+
+#[test]
+fn m_151_patches_are_read_where_the_node_runs() {
+    let desk = Desk::with_git();
+    desk.file("a.txt", "one\n");
+    desk.git(&["add", "a.txt"]);
+    desk.git(&["commit", "-q", "-m", "a"]);
+    let before = "[[nodes]]\nid = \"tree\"\nuses = \"cap.env.builtin.worktree.prepare\"\nargs = { branch = \"feat\" }\n\
+                  on.succeeded = [\"write\"]\n[[nodes]]\nid = \"write\"\nkind = \"shell\"\n\
+                  uses = \"cap.env.shell.command.run\"\non.succeeded = [\"prepare\"]\n\
+                  args = { script = \"echo two >a.txt; git diff >1.patch; git checkout -q a.txt\" }\n";
+    let (run, ran) = followed(&desk, &(pipeline(&["1.patch"]) + before));
+    assert_eq!(ran.code, Some(0), "{ran:?} {:?}", end_of(&desk, &run, "prepare"));
+    let tree = format!(".tidewheel/tmp-worktrees/work-wf-{run}-tree");
+    assert_eq!(fs::read_to_string(desk.path(&format!("{tree}/a.txt"))).unwrap(), "two\n");
+    assert_eq!(fs::read_to_string(desk.path("a.txt")).unwrap(), "one\n");
+    let prepared = json_of(&desk, &run, "prepare/patch-pipeline.json");
+    assert_eq!(
+        (&prepared["files"][0]["path"], &prepared["files"][0]["from"]),
+        (&"1.patch".into(), &tree.into())
+    );
+    // What was prepared at the root is found from a worktree, too.
+    desk.file("2.patch", &replacing("a.txt", "one", "three"));
+    let after = "[[nodes]]\nid = \"tree\"\nuses = \"cap.env.builtin.worktree.prepare\"\nargs = { branch = \"other\" }\n\
+                 after = [\"prepare\"]\non.succeeded = [\"apply\"]\n";
+    let (run, ran) = followed(&desk, &(pipeline(&["2.patch"]) + after));
+    assert_eq!(ran.code, Some(0), "{ran:?} {:?}", end_of(&desk, &run, "apply"));
+    let tree = format!(".tidewheel/tmp-worktrees/work-wf-{run}-tree/a.txt");
+    assert_eq!(fs::read_to_string(desk.path(&tree)).unwrap(), "three\n");
 }

@@ -492,3 +492,16 @@ fn a_placeholder_of_a_file_that_nobody_named_is_nothing() {
     assert_eq!(ran.code, Some(0), "{ran:?}");
     assert_eq!(payload(&desk, &run, "agent", ("answer", "k"))["text"], "[]");
 }
+
+#[test]
+fn an_agent_whose_directory_leads_out_is_named() {
+    let desk = Desk::new();
+    configure(&desk, "pwd", "cwd = \"out\"");
+    std::os::unix::fs::symlink(desk.outside(), desk.path("out")).unwrap();
+    let (run, ran) = followed(&desk, &talk("args = { prompt_text = \"x\" }", ""));
+    assert_eq!(ran.code, Some(1), "{ran:?}");
+    let (status, _, summary) = end_of(&desk, &run, "agent");
+    assert_eq!(status, "failed");
+    assert!(summary.starts_with("cwd `out` of agent `default` leads to "), "{summary}");
+    assert!(summary.contains("outside repository root") && !summary.contains("metadata"), "{summary}");
+}

@@ -353,3 +353,23 @@ fn a_succeeded_job_may_be_done_again_with_all_that_follows() {
     assert_eq!(desk.status("b"), "succeeded");
     assert!(desk.record("b")["started_at"].is_string());
 }
+
+#[test]
+fn h_81_merges_are_known_by_what_they_do() {
+    let desk = Desk::with_git();
+    let head = desk.git(&["rev-parse", "HEAD"]);
+    desk.put(job("merge").status("failed").meta("workflow_executor_operation", "git.integrate_plan_branch"));
+    desk.put(job("gate").status("failed").meta("workflow_control_policy", "gate.conflict_resolution"));
+    desk.put(job("other").status("failed").meta("workflow_executor_operation", "git.stage_commit"));
+    fs::write(desk.path(".git/MERGE_HEAD"), format!("{head}\n")).unwrap();
+    for id in ["merge", "gate"] {
+        let ran = desk.run(&["jobs", "retry", id]);
+        assert_eq!(ran.code, Some(1), "{ran:?}");
+        assert!(
+            ran.err.contains("cannot retry merge-related jobs while Git has an in-progress merge"),
+            "{ran:?}"
+        );
+        assert_eq!(desk.status(id), "failed");
+    }
+    assert_eq!(desk.run(&["jobs", "retry", "other"]).code, Some(0));
+}

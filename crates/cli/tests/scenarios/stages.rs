@@ -24,7 +24,11 @@ const MERGED: &str = "feat: merge plan alpha";
 
 /// Returns a repository with the stages and an agent.
 fn with_stages() -> Desk {
-    let desk = repository();
+    with_stages_in(repository())
+}
+
+/// Makes the stages and an agent in a repository.
+fn with_stages_in(desk: Desk) -> Desk {
     let ran = desk.run(&["init", "--stages"]);
     assert_eq!(ran.code, Some(0), "{ran:?}");
     let agent = desk.outside().join("agent.sh");
@@ -302,7 +306,7 @@ fn every_stage_is_in_order_once_there_is_an_agent() {
         let ran = desk.run(&["run", stage, "alpha", "--check"]);
         assert_eq!(ran.code, Some(0), "{stage}: {ran:?}");
         let ran = desk.run(&["run", stage, "--check"]);
-        assert!(ran.code == Some(1) && ran.err.contains("is no slug: it is empty"), "{stage}: {ran:?}");
+        assert!(ran.code == Some(1) && ran.err.contains("params.slug: is empty"), "{stage}: {ran:?}");
     }
     assert_eq!(desk.run(&["init", "--stages", "--check"]).code, Some(0));
     desk.file(".tidewheel/config.toml", "");
@@ -315,4 +319,38 @@ fn every_stage_is_in_order_once_there_is_an_agent() {
     assert_eq!(desk.run(&["run", "merge", "a", "--check"]).code, Some(0));
     let ran = desk.run(&["run", "merge", "a", "--auto-resolve", "1", "--check"]);
     assert!(ran.code == Some(1) && ran.err.contains(help), "{ran:?}");
+}
+
+#[test]
+fn stages_are_for_the_branch_that_is_checked_out() {
+    let desk = repository();
+    desk.git(&["branch", "-m", "main", "master"]);
+    let desk = with_stages_in(desk);
+    for flow in ["draft", "merge", "develop"] {
+        let text = fs::read_to_string(desk.path(&format!(".tidewheel/workflows/{flow}.toml"))).unwrap();
+        assert!(text.contains("\ntarget = \"master\"\n") && !text.contains("\"main\""), "{text}");
+    }
+    draft(&desk);
+    assert!(has(&desk, &format!("draft/alpha:{DOCUMENT}")));
+}
+
+#[test]
+fn a_target_that_is_not_there_is_told_before_an_agent_is_asked() {
+    let desk = with_stages();
+    let (run, code) = followed(&desk, &["draft", "alpha", "Be kind.", "--target", "nowhere"]);
+    assert_eq!(code, Some(10));
+    assert_eq!(desk.standing(&format!("wf-{run}-prompt")).2, "missing target_branch:nowhere");
+    assert!(!desk.outside().join("home/asked").exists() && !has(&desk, "draft/alpha"));
+}
+
+#[test]
+fn a_stage_without_its_slug_says_how_to_give_it() {
+    let desk = with_stages();
+    for flow in ["draft", "approve", "merge", "develop"] {
+        let ran = desk.run(&["run", flow]);
+        assert_eq!(ran.code, Some(1), "{ran:?}");
+        assert!(ran.err.contains("params.slug: is empty, and has to be given"), "{flow}: {ran:?}");
+        assert!(ran.err.contains("tidewheel run FLOW SLUG …"), "{flow}: {ran:?}");
+        assert!(ran.err.contains("has 1 problem."), "{flow}: {ran:?}");
+    }
 }

@@ -3,8 +3,9 @@
 mod reader;
 mod tree;
 
+pub use reader::nearest;
 #[cfg(test)]
 pub(crate) use reader::noted;
-pub(crate) use reader::{Report, Table, nearest, words};
+pub(crate) use reader::{Report, Table, words};
 pub(crate) use tree::{Data, Entry, Format, Node, read};
 pub use tree::{Location, Problem, Problems};

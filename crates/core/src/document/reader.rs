@@ -375,7 +375,14 @@ pub(crate) fn words<'w>(words: impl Iterator<Item = &'w str>) -> String {
 }
 
 /// Returns the known word that a misspelt one is nearest to, if it is near at all.
-pub(crate) fn nearest<'k>(word: &str, known: &[&'k str]) -> Option<&'k str> {
+///
+/// ```
+/// # use tidewheel_core::nearest;
+/// assert_eq!(nearest("folow", &["check", "follow"]), Some("follow"));
+/// assert_eq!(nearest("speed", &["check", "follow"]), None);
+/// ```
+#[must_use]
+pub fn nearest<'k>(word: &str, known: &[&'k str]) -> Option<&'k str> {
     // About one letter in three may be wrong. Only words of a similar length are compared, which also bounds the
     // work for a monstrous key.
     let near = |candidate: &str| candidate.len().max(word.len()).div_ceil(3);

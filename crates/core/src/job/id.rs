@@ -180,7 +180,8 @@ fn check_node(text: &str) -> Result<(), &'static str> {
     }
 }
 
-/// The rules of `git check-ref-format`, and no name that a command line would take for an option.
+/// The rules of `git check-ref-format --branch`: also no name that a command line would take for an option, and none
+/// that stands for what is checked out.
 fn check_branch(text: &str) -> Result<(), &'static str> {
     let is_bad = |c: char| c.is_control() || matches!(c, ' ' | '~' | '^' | ':' | '?' | '*' | '[' | '\\');
     if text.is_empty() {
@@ -189,9 +190,11 @@ fn check_branch(text: &str) -> Result<(), &'static str> {
         Err("it is longer than 200 characters")
     } else if text.starts_with('-') {
         Err("it must not begin with a dash")
+    } else if matches!(text, "HEAD" | "@") {
+        Err("it stands for what is checked out")
     } else if text.chars().any(is_bad) {
         Err("it has a blank or a character that git does not allow")
-    } else if text.contains("..") || text.contains("@{") || text.contains("//") || text == "@" {
+    } else if text.contains("..") || text.contains("@{") || text.contains("//") {
         Err("it has `..`, `//` or `@{`")
     } else if text.split('/').any(|part| part.is_empty() || part.starts_with('.') || part.ends_with(".lock"))
         || text.ends_with('.')
@@ -244,11 +247,13 @@ mod tests {
 
     #[test]
     fn branches_are_what_git_takes() {
-        for good in ["main", "draft/alpha", "feat-1.2"] {
+        for good in ["main", "draft/alpha", "feat-1.2", "HEAD/x", "head", "a@b", "x/-y"] {
             assert!(Branch::new(good).is_ok(), "{good}");
         }
-        for bad in ["", "-x", "a b", "a..b", "a//b", "/a", "a/", "a/.b", "x.lock", "a@{1}", "a\nb", "@", "a."]
-        {
+        for bad in [
+            "", "-x", "-", "a b", "a..b", "a//b", "/a", "a/", "a/.b", ".a", "x.lock", "x.lock/y", "a@{1}",
+            "a\nb", "@", "HEAD", "a.", "a~1", "a^", "a:b", "a?", "a*", "a[b", "a\\b", "a\u{7f}",
+        ] {
             assert!(Branch::new(bad).is_err(), "{bad:?}");
         }
     }

@@ -55,7 +55,8 @@ pub struct Reset {
 
 /// Rewinds a job that is not running.
 pub fn reset(record: &mut Record, cleanup: &Cleanup, cause: Cause<'_>) -> Reset {
-    let was_scheduled = record.started_at.is_none() && record.status.is_active();
+    let has_started = record.started_at.is_some();
+    let was_scheduled = !has_started && record.status.is_active();
     record.status = JobStatus::Queued;
     record.pid = None;
     record.process_start_time = None;
@@ -73,7 +74,10 @@ pub fn reset(record: &mut Record, cleanup: &Cleanup, cause: Cause<'_>) -> Reset 
     ask_again(record, cause);
     let metadata = &mut record.metadata;
     let attempt = metadata.number(Metadata::NODE_ATTEMPT).unwrap_or(1);
-    metadata.set(Metadata::NODE_ATTEMPT, attempt.saturating_add(1));
+    // A loop counts the starts of its node, and one that never came about is none.
+    if has_started || !cause.is_loop {
+        metadata.set(Metadata::NODE_ATTEMPT, attempt.saturating_add(1));
+    }
     for name in [
         Metadata::NODE_OUTCOME,
         Metadata::PAYLOAD_REFS,

@@ -78,16 +78,23 @@ pub fn rewind(jobs: &BTreeMap<JobId, Brief>, root: &JobId) -> Result<Rewind, Rew
     })
 }
 
+/// What merges, or waits for a merge, whatever it says of sentinels.
+const MERGES: [&str; 2] = ["git.integrate_plan_branch", "gate.conflict_resolution"];
+
 /// Returns the plans whose merge sentinels are removed when these jobs are rewound.
 ///
 /// # Errors
-/// There are some, and git is in the middle of a merge or of picking a commit.
+/// The jobs are about merges, and git is in the middle of a merge or of picking a commit.
 pub fn sentinels<'a>(
     records: impl IntoIterator<Item = &'a Record>,
     is_merging: bool,
 ) -> Result<BTreeSet<String>, RewindError> {
     let mut slugs = BTreeSet::new();
+    let mut is_about_merges = false;
     for record in records {
+        let does =
+            [Metadata::EXECUTOR_OPERATION, Metadata::CONTROL_POLICY].map(|name| record.metadata.text(name));
+        is_about_merges |= does.into_iter().flatten().any(|what| MERGES.contains(&what));
         let schedule = &record.schedule;
         let needed = schedule.dependencies.iter().map(|need| &need.artifact);
         for artifact in schedule.artifacts.iter().chain(needed) {
@@ -101,7 +108,7 @@ pub fn sentinels<'a>(
             slugs.extend(record.metadata.text("plan").map(str::to_owned));
         }
     }
-    if is_merging && !slugs.is_empty() { Err(RewindError::Merging) } else { Ok(slugs) }
+    if is_merging && (is_about_merges || !slugs.is_empty()) { Err(RewindError::Merging) } else { Ok(slugs) }
 }
 
 /// What leads from job to job.

@@ -456,6 +456,7 @@ impl Story {
                 let work = self.work(act)?;
                 work.state = WorkState::Waiting { until };
                 work.retries_allowed = Some(attempt.decided.policy.max_retries);
+                work.was_in_vain();
                 work.turn_to(Some(Doing::Backoff), Some(attempt.decided.situation.now));
                 let line = work.attempt(attempt.decided.situation.attempt);
                 line.decided_at = Some(attempt.decided.situation.now);
@@ -465,6 +466,9 @@ impl Story {
             Form::RunnableCompleted { act, at, recovered, .. } => {
                 let recovered = recovered.map(|form| form.read()).transpose()?;
                 let work = self.work(act)?;
+                if recovered.is_some() {
+                    work.was_in_vain();
+                }
                 work.end(at.or(stored_at));
                 if let Some(last) = recovered {
                     work.end_badly(WorkState::Recovered, last.failure, Some(last.decided));
@@ -475,12 +479,14 @@ impl Story {
             Form::RunnableFailed { act, failure, at, decided, .. } => {
                 let (failure, decided) = (failed(&failure)?, decided.map(|text| record(&text)).transpose()?);
                 let work = self.work(act)?;
+                work.was_in_vain();
                 work.end(at.or(stored_at));
                 work.end_badly(WorkState::Failed, failure, decided);
             }
             Form::RunnableSkipped { act, failure, at, decided, .. } => {
                 let (failure, decided) = (failed(&failure)?, decided.map(|text| record(&text)).transpose()?);
                 let work = self.work(act)?;
+                work.was_in_vain();
                 work.end(at.or(stored_at));
                 work.end_badly(WorkState::Skipped, failure, decided);
             }
@@ -689,6 +695,16 @@ impl WorkLine {
         self.stretches.extend(doing.map(|doing| Stretch { doing, hold: None, from, to: None }));
     }
 
+    /// Marks the attempt that goes on, if one does, as one that failed.
+    fn was_in_vain(&mut self) {
+        if let Some(last) = self.stretches.last_mut()
+            && last.to.is_none()
+            && last.doing == Doing::Attempt
+        {
+            last.doing = Doing::Failed;
+        }
+    }
+
     fn end(&mut self, at: Option<Timestamp>) {
         self.ended_at = at;
         self.turn_to(None, at);
@@ -783,7 +799,7 @@ mod tests {
         let story = told(&[dispatched(0, 3), attempt_failed(4), dispatched(1, 12)]);
         let expected = [
             ("queue", 1, Some(3)),
-            ("attempt", 3, Some(4)),
+            ("failed", 3, Some(4)),
             ("backoff", 4, Some(9)),
             ("queue", 9, Some(12)),
             ("attempt", 12, None),
@@ -927,7 +943,7 @@ mod tests {
     #[test]
     fn clocks_that_differ_give_no_time_that_goes_backwards() {
         let story = told(&[dispatched(0, 8), attempt_failed(4)]);
-        let expected = [("queue", 1, Some(8)), ("attempt", 8, Some(8)), ("backoff", 8, None)];
+        let expected = [("queue", 1, Some(8)), ("failed", 8, Some(8)), ("backoff", 8, None)];
         assert_eq!(stretches(&story), expected);
     }
 

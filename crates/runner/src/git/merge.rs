@@ -16,6 +16,26 @@ pub struct MergeState {
     pub unmerged: Vec<String>,
 }
 
+/// What somebody made of a merge.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct MadeMerge {
+    /// The files in which both sides were in conflict.
+    pub conflicts: Vec<String>,
+    /// The files that the commit changed.
+    pub changed: Vec<String>,
+}
+
+impl MadeMerge {
+    /// Tells whether the files alone show that the commit is a merge: there were conflicts, each of those files was
+    /// changed, and so was another one, just as the merge does it.
+    #[must_use]
+    pub fn is_told_by_its_files(&self) -> bool {
+        let is_resolved = self.conflicts.iter().all(|path| self.changed.contains(path));
+        let has_more = self.changed.iter().any(|path| !self.conflicts.contains(path));
+        !self.conflicts.is_empty() && is_resolved && has_more
+    }
+}
+
 impl Repository {
     /// Tells whether a merge or the picking of a commit is in progress. What is no repository has none.
     #[must_use]
@@ -61,28 +81,12 @@ impl Repository {
         Call::new(["merge-tree", "--write-tree", "--name-only", "--no-messages", into, from])
     }
 
-    /// Tells whether a commit is what somebody made of merging another one into its first parent: it differs from what
-    /// git would make of it only where both are in conflict.
+    /// Returns what a commit is as a merge of another one into its first parent; `None` if it differs from what git would
+    /// make of that in files that are not in conflict.
     ///
     /// # Errors
     /// Git does not answer.
-    pub fn is_merge_of(&self, commit: &str, from: &str) -> Result<bool, GitError> {
-        Ok(self.conflicts_of(commit, from)?.is_some())
-    }
-
-    /// Tells whether a commit is such a merge, and has something new wherever both were in conflict. Whoever gave the
-    /// merge up and went on with other work does not have that.
-    ///
-    /// # Errors
-    /// Git does not answer.
-    pub fn is_resolution_of(&self, commit: &str, from: &str) -> Result<bool, GitError> {
-        let Some(conflicts) = self.conflicts_of(commit, from)? else { return Ok(false) };
-        let changed = self.different(&format!("{commit}^1"), commit)?;
-        Ok(!conflicts.is_empty() && conflicts.iter().all(|path| changed.contains(path)))
-    }
-
-    /// Returns where both were in conflict, if a commit is a merge of another one into its first parent.
-    fn conflicts_of(&self, commit: &str, from: &str) -> Result<Option<Vec<String>>, GitError> {
+    pub fn merge_by(&self, commit: &str, from: &str) -> Result<Option<MadeMerge>, GitError> {
         let Some(before) = self.commit_of(&format!("{commit}^1"))? else { return Ok(None) };
         let call = ["merge-tree", "--write-tree", "--name-only", "--no-messages", "-z", &before, from];
         let output = self.ask(&Call::new(call))?;
@@ -92,8 +96,28 @@ impl Repository {
         let mut said = names(&output.stdout).into_iter();
         let Some(tree) = said.next() else { return Ok(None) };
         let conflicts: Vec<String> = said.collect();
-        let is_merge = self.different(&tree, commit)?.iter().all(|path| conflicts.contains(path));
-        Ok(is_merge.then_some(conflicts))
+        if self.different(&tree, commit)?.iter().any(|path| !conflicts.contains(path)) {
+            return Ok(None);
+        }
+        Ok(Some(MadeMerge { conflicts, changed: self.different(&before, commit)? }))
+    }
+
+    /// Returns the files that a tree has and another one does not.
+    ///
+    /// # Errors
+    /// Git does not answer.
+    pub fn added(&self, to: &str, by: &str) -> Result<Vec<String>, GitError> {
+        let call = ["diff-tree", "-r", "-z", "--name-only", "--no-renames", "--diff-filter=A", to, by];
+        Ok(names(&self.answer(&Call::new(call))?))
+    }
+
+    /// Returns the tracked files that are not as they are in the index.
+    ///
+    /// # Errors
+    /// Git does not answer.
+    pub fn unstaged(&self) -> Result<Vec<String>, GitError> {
+        let call = ["diff", "--name-only", "--no-relative", "-z", "--no-ext-diff"];
+        Ok(names(&self.answer(&Call::new(call))?))
     }
 
     /// Returns the files in which two trees differ.

@@ -6,6 +6,7 @@ use std::os::unix::ffi::OsStringExt as _;
 use std::path::{Path, PathBuf};
 use std::process::Output;
 use std::sync::Arc;
+use std::time::Duration;
 
 use super::call::Call;
 use super::system::{Git, System};
@@ -127,6 +128,19 @@ impl Repository {
         }
     }
 
+    /// Returns what is staged of a file; `None` if nothing is.
+    ///
+    /// # Errors
+    /// Git does not answer.
+    pub fn staged_file(&self, path: &str) -> Result<Option<Vec<u8>>, GitError> {
+        let literal = format!(":(top,literal){path}");
+        let listed = self.answer(&Call::new(["ls-files", "-z", "--stage", "--", &literal]))?;
+        // Mode, object, stage, a tabulator, and the name.
+        let listed = String::from_utf8_lossy(&listed);
+        let blob = listed.split(' ').nth(1);
+        blob.map(|blob| self.answer(&Call::new(["cat-file", "blob", blob]))).transpose()
+    }
+
     fn blob_at(&self, commit: &str, path: &str) -> Result<Option<String>, GitError> {
         let listed = self.answer(&Call::new(["ls-tree", "-z", "--full-tree", commit, "--", path]))?;
         // Mode, kind, object, a tabulator, and the name.
@@ -160,26 +174,17 @@ impl Repository {
         }
     }
 
-    /// Tells whether nothing is changed or untracked in the working tree, but for what this prefix list names.
+    /// Tells whether nothing is changed or untracked in the working tree, but for what lies in directories with these
+    /// names, wherever they are.
     ///
     /// # Errors
     /// Git does not answer.
     pub fn is_clean_beside(&self, ignored: &[&str]) -> Result<bool, GitError> {
         let call = Call::new(["status", "--porcelain=v1", "-z", "--untracked-files=all", "--no-renames"]);
         let status = self.answer(&call)?;
-        // Git names files from the top of the repository, which may lie above.
-        let below = self.ask(&Call::new(["rev-parse", "--show-prefix"]))?;
-        let below = below.stdout.trim_ascii_end();
-        let is_ignored = |path: &[u8]| {
-            let path = path.strip_prefix(below).unwrap_or(path);
-            ignored.iter().any(|prefix| {
-                path.strip_prefix(prefix.as_bytes())
-                    .is_some_and(|rest| rest.is_empty() || rest.starts_with(b"/"))
-            })
-        };
         // Each entry is two letters, a blank and the path; without renames there is one path each.
         let mut entries = status.split(|byte| *byte == 0).filter(|entry| entry.len() > 3);
-        Ok(entries.all(|entry| is_ignored(&entry[3..])))
+        Ok(entries.all(|entry| lies_in(&entry[3..], ignored)))
     }
 
     /// Returns the root of the working tree.
@@ -260,8 +265,42 @@ impl Repository {
     /// # Errors
     /// There is none.
     pub(super) fn ask(&self, call: &Call) -> Result<Output, GitError> {
-        self.git.ask(&self.at, call).map_err(GitError::Missing)
+        let mut output = self.git.ask(&self.at, call).map_err(GitError::Missing)?;
+        for _ in 0..TRIES {
+            let stumbled = complaint(&output.stderr).is_some_and(|line| is_half_seen(&line));
+            if output.status.success() || !stumbled {
+                break;
+            }
+            std::thread::sleep(MOMENT);
+            output = self.git.ask(&self.at, call).map_err(GitError::Missing)?;
+        }
+        Ok(output)
     }
+}
+
+/// How often git is asked again that stumbled over what another one was just making.
+pub(crate) const TRIES: usize = 50;
+/// How long that is waited for each time.
+pub(crate) const MOMENT: Duration = Duration::from_millis(20);
+
+/// Tells whether git stumbled over a working tree that another one was just making or forgetting: it looks at all of
+/// them, and takes away the directory of all of them when it is empty.
+pub(crate) fn is_half_seen(complaint: &str) -> bool {
+    let is_unread = complaint.contains("failed to read ") && complaint.contains("/commondir: ");
+    let is_unmade =
+        complaint.contains("could not open '") || complaint.contains("could not create directory of '");
+    let is_gone = complaint.contains("/worktrees/") && complaint.ends_with("No such file or directory");
+    is_unread || (is_unmade && is_gone)
+}
+
+/// Tells whether a path is one of these directories, or lies in one, wherever that is.
+pub(crate) fn lies_in(path: &[u8], folders: &[&str]) -> bool {
+    let begins = |at: usize| at == 0 || path[at - 1] == b'/';
+    let ends = |at: usize| at == path.len() || path[at] == b'/';
+    folders.iter().map(|folder| folder.as_bytes()).any(|folder| {
+        let found = path.windows(folder.len()).enumerate().filter(|(_, part)| *part == folder);
+        found.map(|(at, _)| at).any(|at| begins(at) && ends(at + folder.len()))
+    })
 }
 
 /// Returns the first line, without its end.
@@ -273,16 +312,82 @@ fn is_no_repository(output: &Output) -> bool {
     String::from_utf8_lossy(&output.stderr).contains("not a git repository")
 }
 
-/// Returns what git complains about, in a line.
-pub(super) fn refused(call: &Call, output: &Output) -> GitError {
-    let said = String::from_utf8_lossy(&output.stderr);
+/// Returns the first line of what git complains about.
+pub(crate) fn complaint(stderr: &[u8]) -> Option<String> {
+    let said = String::from_utf8_lossy(stderr);
     let lines = || said.lines().map(str::trim).filter(|line| !line.is_empty());
     let is_bad = |line: &&str| line.starts_with("fatal: ") || line.starts_with("error: ");
-    let message = lines().find(is_bad).or_else(|| lines().next()).unwrap_or("it said nothing");
+    let message = lines().find(is_bad).or_else(|| lines().next())?;
     let message = message.trim_start_matches("fatal: ").trim_start_matches("error: ");
-    let mut message = message.trim_end_matches('.').to_owned();
+    Some(message.trim_end_matches('.').to_owned())
+}
+
+/// Returns what git complains about, in a line.
+pub(super) fn refused(call: &Call, output: &Output) -> GitError {
+    let mut message = complaint(&output.stderr).unwrap_or_else(|| "it said nothing".to_owned());
     if message.ends_with(".lock': File exists") {
         message.push_str("; if no git is at work there, one was killed: remove that file and retry");
     }
     GitError::Refused { command: call.name(), message }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::process::ExitStatusExt as _;
+    use std::process::ExitStatus;
+    use std::sync::atomic::{AtomicUsize, Ordering};
+
+    use super::*;
+
+    /// A git that stumbles some times before it answers.
+    #[derive(Debug)]
+    struct Stumbles(AtomicUsize);
+
+    impl Git for Stumbles {
+        fn ask(&self, _: &Path, _: &Call) -> io::Result<Output> {
+            let left =
+                self.0.fetch_update(Ordering::SeqCst, Ordering::SeqCst, |left| left.checked_sub(1)).is_ok();
+            let stderr = b"fatal: failed to read .git/worktrees/x/commondir: Success".to_vec();
+            let status = ExitStatus::from_raw(if left { 128 << 8 } else { 0 });
+            Ok(Output { status, stdout: b"main".to_vec(), stderr })
+        }
+    }
+
+    #[test]
+    fn git_is_asked_again_if_it_stumbled_over_a_worktree_that_is_being_made() {
+        let git = Repository::asked_by(Arc::new(Stumbles(AtomicUsize::new(3))), Path::new("/r"));
+        assert_eq!(git.current_branch().unwrap().as_deref(), Some("main"));
+        let git = Repository::asked_by(Arc::new(Stumbles(AtomicUsize::new(usize::MAX))), Path::new("/r"));
+        let error = git.current_branch().unwrap_err().to_string();
+        assert!(error.contains("commondir"), "{error}");
+    }
+
+    #[test]
+    fn what_another_git_was_making_is_known_by_the_complaint() {
+        for complaint in [
+            "failed to read .git/worktrees/a/commondir: Success",
+            "could not open '.git/worktrees/a/gitdir' for writing: No such file or directory",
+            "could not create directory of '/r.git/worktrees/a': No such file or directory",
+        ] {
+            assert!(is_half_seen(complaint), "{complaint}");
+        }
+        for complaint in [
+            "could not create directory of '.tidewheel/tmp-worktrees/a': No such file or directory",
+            "could not open '.git/worktrees/a/gitdir' for writing: Permission denied",
+            "invalid reference: x",
+        ] {
+            assert!(!is_half_seen(complaint), "{complaint}");
+        }
+    }
+
+    #[test]
+    fn what_lies_in_a_directory_is_known_wherever_that_is() {
+        let folders = ["x/jobs", "x/tmp"];
+        for path in ["x/jobs", "x/jobs/a", "sub/x/tmp/a/", "x/jobs-old/x/jobs/b"] {
+            assert!(lies_in(path.as_bytes(), &folders), "{path}");
+        }
+        for path in ["", "jobs/a", "ax/jobs/b", "x/jobs-old/a", "x/tmp2", "x/b/jobs/a"] {
+            assert!(!lies_in(path.as_bytes(), &folders), "{path}");
+        }
+    }
 }

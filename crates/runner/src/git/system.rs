@@ -5,6 +5,7 @@ use std::fmt;
 use std::io::{self, Write as _};
 use std::path::Path;
 use std::process::{Command, Output, Stdio};
+use std::thread;
 
 use super::call::Call;
 
@@ -46,10 +47,31 @@ impl Git for System {
         command.envs(self.variables.iter().map(|(name, value)| (name, value)));
         let stdin = if call.input().is_some() { Stdio::piped() } else { Stdio::null() };
         let mut child = command.stdin(stdin).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn()?;
-        if let (Some(mut pipe), Some(bytes)) = (child.stdin.take(), call.input()) {
-            // Who does not read all of it says why in the answer.
-            let _unread = pipe.write_all(bytes);
-        }
-        child.wait_with_output()
+        let pipe = child.stdin.take();
+        thread::scope(|scope| {
+            if let (Some(mut pipe), Some(bytes)) = (pipe, call.input()) {
+                // Git answers while it still reads, so that whoever wrote all of it first might wait for ever. Who does
+                // not read all of it says why in the answer.
+                scope.spawn(move || pipe.write_all(bytes));
+            }
+            child.wait_with_output()
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn git_may_answer_while_it_is_still_being_told() {
+        let world = tempfile::tempdir().unwrap();
+        // More than two pipes hold, in both directions: each name is answered at once.
+        let names = "x\n".repeat(1 << 18);
+        let call = Call::new(["check-ignore", "--no-index", "--stdin", "--verbose", "--non-matching"]);
+        let at = world.path();
+        assert!(System::default().ask(at, &Call::new(["init", "-q"])).unwrap().status.success());
+        let output = System::default().ask(at, &call.stdin(names)).unwrap();
+        assert_eq!(output.stdout.iter().filter(|byte| **byte == b'\n').count(), 1 << 18);
     }
 }

@@ -87,7 +87,14 @@ impl Repository {
             self.answer(&call.arg("--").arg(path))
         };
         let mut refusal = None;
-        if let Some(tree) = self.worktrees()?.into_iter().find(|tree| tree.path == path) {
+        let known = self.worktrees()?.into_iter().find(|tree| tree.path == path);
+        if known.is_none()
+            && fs::symlink_metadata(path).is_err_and(|error| error.kind() == io::ErrorKind::NotFound)
+        {
+            // To prune what is not there might take away what another job is just making.
+            return Ok(());
+        }
+        if let Some(tree) = known {
             // One that was cut off while it was made is locked, and wants to be forced twice. The lock of a person holds.
             let twice = if tree.is_half_made() { &["--force", "--force"][..] } else { &["--force"] };
             refusal = remove(&[]).or_else(|_| remove(twice)).err();

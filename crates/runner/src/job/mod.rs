@@ -15,3 +15,4 @@ mod worktree;
 pub use identity::Identity;
 pub use log::{LogFile, LogParts};
 pub use scheduler::{Cancelled, Options, Removes, Retried, Scheduler, SchedulerError, Serve, Ticked};
+pub use worktree::{CleanError, remove_leftover as remove_leftover_worktree};

@@ -10,9 +10,11 @@ use crate::git::{RemoveError, Repository};
 
 /// Why a worktree is still there.
 #[derive(Debug, thiserror::Error)]
-pub(super) enum CleanError {
+pub enum CleanError {
+    /// It is none of those that jobs make, or a link leads elsewhere.
     #[error("refusing to clean unsafe worktree path {0}")]
     Unsafe(String),
+    /// It could not be removed.
     #[error(transparent)]
     Remove(#[from] RemoveError),
 }
@@ -22,6 +24,19 @@ pub(super) fn clean(record: &Record, root: &Path, data: &Path) -> Cleanup {
     let Some(path) = record.metadata.text(Metadata::WORKTREE_PATH).filter(|_| owns(record)) else {
         return Cleanup::Skipped;
     };
+    clean_at(path, root, data)
+}
+
+/// Returns the worktree that a job runs in, and the job that made it, if that is another one.
+pub(super) fn shared(record: &Record) -> Option<(&str, &str)> {
+    let is_owned = record.metadata.get(Metadata::WORKTREE_OWNED).and_then(serde_json::Value::as_bool);
+    let owner = record.metadata.text(Metadata::WORKTREE_OWNER)?;
+    let path = record.metadata.text(Metadata::WORKTREE_PATH)?;
+    (is_owned == Some(true) && owner != record.id.as_str()).then_some((path, owner))
+}
+
+/// Removes a worktree of a job, and says what came of it.
+pub(super) fn clean_at(path: &str, root: &Path, data: &Path) -> Cleanup {
     match remove(path, root, data) {
         Ok(()) => Cleanup::Done,
         Err(error) => Cleanup::Degraded(error.to_string()),
@@ -48,11 +63,20 @@ pub(super) fn clean_all_of<'a>(
     removed.filter_map(|removed| Some(removed.err()?.to_string())).collect()
 }
 
+/// Removes what is left of a job that is gone, by its name in the place of the worktrees of jobs, with whatever is
+/// changed in it. Whoever calls this has looked whether a job owns it.
+///
+/// # Errors
+/// It is not there for jobs, or is still there.
+pub fn remove_leftover(name: &str, root: &Path, data: &Path) -> Result<(), CleanError> {
+    remove(&format!("{}/{name}", data.join("tmp-worktrees").display()), root, data)
+}
+
 /// How worktrees begin that people made for themselves.
 const PEOPLES: &str = "workspace-";
 
 /// Tells whether a job made the worktree that its record names. Those after it work in the same one, and own nothing.
-fn owns(record: &Record) -> bool {
+pub(super) fn owns(record: &Record) -> bool {
     let is_owned = record.metadata.get(Metadata::WORKTREE_OWNED).and_then(serde_json::Value::as_bool);
     let owner = record.metadata.text(Metadata::WORKTREE_OWNER);
     is_owned == Some(true) && owner.is_none_or(|owner| owner == record.id.as_str())

@@ -96,7 +96,7 @@ pub(super) fn shown(name: &OsStr) -> String {
 }
 
 /// Returns a text in which everything that could steer a terminal is written out, but for the ends of lines.
-fn harmless(text: &str) -> String {
+pub(crate) fn harmless(text: &str) -> String {
     let is_harmful = |c: char| {
         let steers_text = matches!(
             c,

@@ -10,7 +10,7 @@ mod system;
 
 pub use capture::{Capture, Captured};
 pub use command::{Command, command};
-pub(crate) use failure::{not_started, said};
+pub(crate) use failure::{harmless, not_started, said};
 pub use program::Program;
 pub use run::{Options, Outcome, ProcessError, StartError, Started, Stopped, start};
 pub use spawn::{End, Group, Signal, Spawn, Spawned, Waiting};

@@ -63,12 +63,13 @@ pub(crate) fn check(connection: &Connection) -> Result<(), StoreError> {
     }
 }
 
-fn known() -> u32 {
+/// Returns how many steps this release knows.
+pub(crate) fn known() -> u32 {
     u32::try_from(STEPS.len()).unwrap_or(u32::MAX)
 }
 
 /// Returns how many steps were taken at one moment: somebody may just be taking them.
-fn seen(connection: &Connection) -> Result<u32, StoreError> {
+pub(crate) fn seen(connection: &Connection) -> Result<u32, StoreError> {
     let snapshot = connection.unchecked_transaction().map_err(Fault::from)?;
     taken(&snapshot)
 }

@@ -7,6 +7,7 @@ mod claim;
 mod command;
 mod connection;
 mod dead_letter;
+mod examine;
 pub mod failpoint;
 mod fault;
 mod list;
@@ -24,5 +25,6 @@ mod transaction;
 mod turn;
 mod writer;
 
+pub use examine::{Examined, examine};
 pub use options::Options;
 pub use store::Sqlite;

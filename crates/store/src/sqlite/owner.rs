@@ -72,7 +72,7 @@ pub(crate) fn reap(transaction: &mut Transaction<'_>) -> Result<(), Fault> {
 }
 
 /// Returns everybody who has not left, with the end of the lease.
-fn all(connection: &Connection) -> Result<Vec<(OwnerId, Timestamp)>, Fault> {
+pub(crate) fn all(connection: &Connection) -> Result<Vec<(OwnerId, Timestamp)>, Fault> {
     let mut statement = connection.prepare_cached("SELECT id, expires_at FROM owners ORDER BY id")?;
     let owners = statement.query_map([], |row| Ok((OwnerId(row.get(0)?), instant(row.get(1)?))))?;
     Ok(owners.collect::<Result<_, _>>()?)

@@ -1,11 +1,15 @@
 //! The files that a repository begins with. Each is made as a whole or not at all, and none is overwritten.
 
+use std::borrow::Cow;
 use std::fs::{self, OpenOptions, Permissions};
 use std::io::{self, Write};
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 
-use crate::error::{Code, CommandError, cause};
+use tidewheel_core::job::Branch;
+use tidewheel_runner::git::Repository;
+
+use crate::error::{Code, CommandError, cause, remedy};
 use crate::jobs::Place;
 
 /// What became of the files, by their names from the root.
@@ -65,11 +69,14 @@ pub(super) fn make(place: &Place, wanted: Wanted) -> Result<Made, CommandError> 
         is_there(&place.root, name)?;
     }
     let ignored = ignored(&place.root)?;
+    let branch = Repository::at(&place.root).current_branch().ok().flatten();
+    let branch = branch.and_then(|branch| Branch::new(&branch).ok());
     for (name, text) in texts() {
         if is_there(&place.root, name)? {
             made.kept.push(name);
             continue;
         }
+        let text = for_branch(text, branch.as_ref());
         let is_new = create(&place.root.join(name), text.as_bytes()).map_err(|error| fail(name, &error))?;
         if is_new { &mut made.created } else { &mut made.kept }.push(name);
     }
@@ -92,6 +99,19 @@ pub(super) fn make(place: &Place, wanted: Wanted) -> Result<Made, CommandError> 
         }
     }
     Ok(made)
+}
+
+/// Returns a stage whose target is the branch that is checked out, if one is.
+fn for_branch(text: &'static str, branch: Option<&Branch>) -> Cow<'static, str> {
+    const TARGET: &str = "\ntarget = \"main\"\n";
+    match branch {
+        // No branch has a character that has to be escaped but for the quote.
+        Some(branch) if branch.as_str() != "main" && text.contains(TARGET) => {
+            let branch = branch.as_str().replace('"', "\\\"");
+            Cow::Owned(text.replace(TARGET, &format!("\ntarget = \"{branch}\"\n")))
+        }
+        Some(_) | None => Cow::Borrowed(text),
+    }
 }
 
 /// Returns what is not there: names of files, and the lines of a file that lack.
@@ -199,7 +219,9 @@ fn create(path: &Path, text: &[u8]) -> io::Result<bool> {
 }
 
 fn fail(name: &str, error: &io::Error) -> CommandError {
-    CommandError::new(Code::JobsUnavailable, format!("`{name}` cannot be used: {}.", cause(error)))
+    let refused =
+        CommandError::new(Code::JobsUnavailable, format!("`{name}` cannot be used: {}.", cause(error)));
+    remedy(error.kind()).into_iter().fold(refused, CommandError::hint)
 }
 
 #[cfg(test)]

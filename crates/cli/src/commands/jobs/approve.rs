@@ -8,7 +8,7 @@ use super::VERSION;
 use crate::commands::policy::Format;
 use crate::error::Ending;
 use crate::exit::Exit;
-use crate::jobs::{DirArguments, Opened, concluded, refused};
+use crate::jobs::{DirArguments, Opened, concluded, happened, refused};
 use crate::output;
 use crate::view::block::{block, named};
 
@@ -37,6 +37,7 @@ pub(super) fn run(arguments: &Arguments) -> Result<Exit, Ending> {
     let opened = Opened::open(&arguments.dir)?;
     let job = opened.find(&arguments.job)?;
     let (record, ticked) = opened.scheduler()?.approve(&job).map_err(|error| refused(&error))?;
+    happened(&ticked, &job)?;
     let outcome = "Job approval granted";
     match arguments.format {
         Format::Json => output::json(&json!({

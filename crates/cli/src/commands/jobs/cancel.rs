@@ -8,7 +8,7 @@ use super::VERSION;
 use crate::commands::policy::Format;
 use crate::error::Ending;
 use crate::exit::Exit;
-use crate::jobs::{DirArguments, Opened, concluded, refused};
+use crate::jobs::{DirArguments, Opened, concluded, happened, refused};
 use crate::output::{self, harmless};
 
 /// End a job, with all its processes
@@ -47,6 +47,7 @@ pub(super) fn run(arguments: &Arguments) -> Result<Exit, Ending> {
         (false, false) => None,
     };
     let cancelled = opened.scheduler()?.cancel(&job, cleanup).map_err(|error| refused(&error))?;
+    happened(&cancelled.ticked, &job)?;
     let record = &cancelled.record;
     if let Cleanup::Degraded(why) = &cancelled.cleanup {
         output::warning(&format!("cleanup failed for job {}: {why}", record.id));

@@ -8,7 +8,7 @@ use super::approve::state;
 use crate::commands::policy::Format;
 use crate::error::Ending;
 use crate::exit::Exit;
-use crate::jobs::{DirArguments, Opened, concluded, refused};
+use crate::jobs::{DirArguments, Opened, concluded, happened, refused};
 use crate::output;
 use crate::view::block::{block, named};
 
@@ -40,6 +40,7 @@ pub(super) fn run(arguments: &Arguments) -> Result<Exit, Ending> {
     let job = opened.find(&arguments.job)?;
     let reason = arguments.reason.as_deref().map(str::trim).filter(|reason| !reason.is_empty());
     let (record, ticked) = opened.scheduler()?.reject(&job, reason).map_err(|error| refused(&error))?;
+    happened(&ticked, &job)?;
     let outcome = "Job approval rejected";
     let approval = record.schedule.approval.as_ref();
     let reason = approval.and_then(|approval| approval.reason.as_deref()).unwrap_or("approval rejected");

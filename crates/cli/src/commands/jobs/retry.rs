@@ -7,7 +7,7 @@ use super::VERSION;
 use crate::commands::policy::Format;
 use crate::error::Ending;
 use crate::exit::Exit;
-use crate::jobs::{DirArguments, Opened, concluded, refused};
+use crate::jobs::{DirArguments, Opened, concluded, happened, refused};
 use crate::output;
 use crate::view::block::{block, named};
 
@@ -36,6 +36,9 @@ pub(super) fn run(arguments: &Arguments) -> Result<Exit, Ending> {
     let opened = Opened::open(&arguments.dir)?;
     let job = opened.find(&arguments.job)?;
     let retried = opened.scheduler()?.retry(&job).map_err(|error| refused(&error))?;
+    if retried.reset.is_empty() {
+        happened(&retried.ticked, &retried.root)?;
+    }
     let outcome = "Jobs retried";
     match arguments.format {
         Format::Json => output::json(&json!({

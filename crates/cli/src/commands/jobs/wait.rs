@@ -68,6 +68,10 @@ pub(super) fn run(arguments: &Arguments) -> Result<Exit, Ending> {
         comes_back: format!("{} comes back to them", Opened::command(&words)),
     };
     let followed = follow.run()?;
+    if matches!(followed.ending, Left::Over) {
+        // The pass that ended a job may still be writing what follows from it; whoever looks next should see that.
+        opened.tick()?;
+    }
     if arguments.format == Format::Json {
         let jobs: Vec<Value> = followed
             .jobs()

@@ -17,7 +17,7 @@ use tidewheel_store::RunRecord;
 
 use super::VERSION;
 use super::of_jobs;
-use super::side::{EitherArguments, Side, of_programs};
+use super::side::{EitherArguments, Side, of_programs, of_repositories};
 use crate::commands::policy::Format;
 use crate::error::{Code, CommandError, Ending};
 use crate::exit::Exit;
@@ -35,7 +35,7 @@ use crate::view::timeline::wrapped;
 ///
 /// Example:
 ///
-///   $ tidewheel runs cancel run_5c
+///   $ tidewheel runs cancel run_5c --cleanup-worktree
 ///   $ tidewheel runs cancel order-7 --store orders.db
 #[derive(Debug, Args)]
 #[command(verbatim_doc_comment)]
@@ -45,6 +45,12 @@ pub(crate) struct CancelArguments {
     /// Only the work of this component, or the one piece of work with this id
     #[arg(value_parser = NonEmptyStringValueParser::new())]
     component: Option<String>,
+    /// Remove the worktrees that jobs of the run made
+    #[arg(long, conflicts_with = "no_cleanup_worktree")]
+    cleanup_worktree: bool,
+    /// Keep the worktrees that jobs of the run made, whatever is configured
+    #[arg(long)]
+    no_cleanup_worktree: bool,
     #[command(flatten)]
     how: EitherHow,
 }
@@ -229,15 +235,23 @@ fn json(text: &str) -> Result<Box<RawValue>, String> {
 
 /// Cancels a run, or some of its work.
 pub(super) fn cancel(arguments: &CancelArguments) -> Result<Exit, Ending> {
-    let CancelArguments { run, component, how } = arguments;
+    let CancelArguments { run, component, cleanup_worktree, no_cleanup_worktree, how } = arguments;
+    let cleanup = match (*cleanup_worktree, *no_cleanup_worktree) {
+        (true, _) => Some(true),
+        (false, true) => Some(false),
+        (false, false) => None,
+    };
     let how = &match how.side() {
         Ok(how) => how,
         Err(dir) => {
             how.patience.is_usual()?;
             no_component_here(component.as_deref(), run, "cancel")?;
-            return of_jobs::cancel(&dir, run, how.format);
+            return of_jobs::cancel(&dir, run, cleanup, how.format);
         }
     };
+    if cleanup.is_some() {
+        return Err(of_repositories("A worktree", "Leave out the flag: a program has no worktrees.").into());
+    }
     let opened = how.open()?;
     let record = opened.run(run)?;
     let sent = match component {

@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 
 use serde::Serialize;
 use serde_json::json;
-use tidewheel_core::job::{JobId, Manifest, RunId};
+use tidewheel_core::job::{Cleanup, JobId, Manifest, RunId};
 use tidewheel_core::view::jobs::{RunCounts, RunLine, RunStatus};
 use tidewheel_core::view::{between, long, moment};
 use tidewheel_runner::job::Ticked;
@@ -202,17 +202,25 @@ pub(super) fn show(
 }
 
 /// Cancels everything of a run that is not over.
-pub(super) fn cancel(dir: &DirArguments, text: &str, format: Format) -> Result<Exit, Ending> {
+pub(super) fn cancel(
+    dir: &DirArguments,
+    text: &str,
+    cleanup: Option<bool>,
+    format: Format,
+) -> Result<Exit, Ending> {
     let opened = Opened::open(dir)?;
     let (run, jobs) = opened.run(text)?;
     let is_active = jobs.briefs.values().any(|job| job.run.as_ref() == Some(&run) && job.is_open());
     if !is_active {
         return Err(CommandError::new(Code::JobRefused, format!("run {run} is not active")).into());
     }
-    let done = opened.scheduler()?.cancel_run(&run, None).map_err(|error| refused(&error))?;
+    let done = opened.scheduler()?.cancel_run(&run, cleanup).map_err(|error| refused(&error))?;
     let mut ticked = Ticked::default();
     let mut cancelled: Vec<JobId> = Vec::new();
     for done in done {
+        if let Cleanup::Degraded(why) = &done.cleanup {
+            output::warning(&format!("cleanup failed for job {}: {why}", done.record.id));
+        }
         cancelled.push(done.record.id);
         ticked.errors.extend(done.ticked.errors);
     }

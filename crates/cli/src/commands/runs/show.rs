@@ -232,7 +232,8 @@ fn work(story: &Story, most: usize, canvas: Canvas) -> String {
 
 /// Returns how long somebody worked on it, all attempts together.
 fn worked(work: &WorkLine) -> Option<u64> {
-    let attempts = work.stretches.iter().filter(|stretch| stretch.doing == Doing::Attempt);
+    let attempts =
+        work.stretches.iter().filter(|stretch| matches!(stretch.doing, Doing::Attempt | Doing::Failed));
     let ended: Vec<u64> = attempts.filter_map(|one| Some(between(one.from, one.to?))).collect();
     (!ended.is_empty()).then(|| ended.iter().sum())
 }

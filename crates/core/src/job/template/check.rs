@@ -32,6 +32,8 @@ pub(super) fn whole(flat: &mut Flat, issues: &mut Issues<'_>) -> Option<Checked>
         contracts(draft, &flat.contracts, issues);
     }
     check_prompts::whole(flat, issues);
+    patches(flat, issues);
+    check_git::whole(flat, issues);
     job_ids(flat, issues);
     edges(flat, issues)
 }
@@ -239,6 +241,30 @@ fn contracts(draft: &Draft, declared: &[Contract], issues: &mut Issues<'_>) {
             let message =
                 format!("references artifact `{artifact}` without declared artifact contract `{type_id}`");
             issues.node(&named.place, &draft.id, &message);
+        }
+    }
+}
+
+/// Finds the nodes whose patches are named: from here on each is known by its whole id. What is no node has to be a job.
+fn patches(flat: &mut Flat, issues: &mut Issues<'_>) {
+    let Flat { nodes, instances, ids, has_lost, .. } = flat;
+    for draft in nodes {
+        let prefix = &instances[draft.instance].prefix;
+        for named in draft.needs.iter_mut().chain(draft.produces.values_mut().flatten()) {
+            let Artifact::CommandPatch { job_id } = &mut named.artifact else { continue };
+            let whole = format!("{prefix}{job_id}");
+            if ids.contains_key(&whole) {
+                *job_id = whole;
+            } else if !(*has_lost || JobId::new(job_id).is_ok() && job_id.starts_with("wf-")) {
+                let message =
+                    format!("references command_patch of `{job_id}`, which is neither a node nor a job id");
+                let known: Vec<&str> = ids.keys().map(String::as_str).take(MOST_COMPARED).collect();
+                let help = match document::nearest(&whole, &known) {
+                    Some(near) => format!("did you mean `{near}`?"),
+                    None => "name a node of the template, or a job such as wf-<run>-<node>".to_owned(),
+                };
+                issues.node_with_help(&named.place, &draft.id, &message, &help);
+            }
         }
     }
 }

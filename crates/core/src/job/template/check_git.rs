@@ -3,22 +3,37 @@
 
 use serde_json::Value;
 
-use super::expand::Issues;
+use super::expand::{Issues, PLANS};
+use super::flat::Flat;
 use super::label::Label;
-use super::node::Draft;
+use super::node::{Draft, Place};
 use crate::document::Problem;
-use crate::job::{Branch, Slug};
+use crate::job::{Artifact, Branch, Slug};
 
 /// The arguments that say what resolves a conflict.
 const RESOLVERS: [&str; 3] = ["auto_resolve_command", "auto_resolve_script", "auto_resolve_agent"];
+
+/// What a worktree is for becomes a part of its name, with the id of a job.
+const LONGEST_PURPOSE: usize = 50;
+/// The arguments that have the text of a plan.
+const TEXTS: [&str; 5] = ["spec", "spec_text", "spec_file", "plan_text", "plan_file"];
 
 /// Says what is wrong with an argument that names a plan or a branch. One that is blank is none, and was left out.
 pub(super) fn name(name: &str, value: &Value, path: &str) -> Option<Problem> {
     let text = value.as_str().map(str::trim).filter(|text| !text.is_empty())?;
     let wrong = match name {
         "slug" | "plan" => Slug::new(text).and_then(|slug| Branch::new(&format!("draft/{slug}"))).err(),
+        // What is checked out is a place to begin at, though no branch.
+        "base" if text == "HEAD" => None,
         "branch" | "base" | "source" | "target" => Branch::new(text).err(),
         "purpose" => Slug::new(text).err(),
+        "prompt_file" if text.starts_with('/') || text.split('/').any(|step| step == "..") => {
+            let message = format!(
+                "is `{}`, which is no file beneath the directory that the node runs in",
+                text.escape_debug()
+            );
+            return Some(Problem::new(path, message));
+        }
         _ => None,
     };
     wrong.map(|error| Problem::new(path, error.to_string()))
@@ -36,7 +51,7 @@ pub(super) fn needed(draft: &Draft, label: &Label, issues: &mut Issues<'_>) {
             issues.node(&draft.place, &draft.id, &missing("target"));
         }
         "git.integrate_plan_branch"
-            if has("source") && draft.args.get("source") == draft.args.get("target") =>
+            if has("source") && text_of(draft, "source") == text_of(draft, "target") =>
         {
             issues.node(place(&["target"]), &draft.id, "has the same branch as source and target args");
         }
@@ -46,12 +61,19 @@ pub(super) fn needed(draft: &Draft, label: &Label, issues: &mut Issues<'_>) {
                 let message = format!("sets both {first} and {second} args");
                 issues.node(place(&[second]), &draft.id, &message);
             }
+            if given.is_empty() && draft.args.get("auto_resolve") == Some(&Value::Bool(true)) {
+                let message = format!("sets auto_resolve, and none of {}", RESOLVERS.join(", "));
+                issues.node(place(&["auto_resolve"]), &draft.id, &message);
+            }
         }
         "worktree.prepare" => {
             let purpose = draft.args.get("purpose").and_then(Value::as_str).unwrap_or_default().trim();
             if purpose.starts_with("workspace") {
                 let message = "has a purpose arg that begins with `workspace`, which is for people";
                 issues.node(place(&["purpose"]), &draft.id, message);
+            } else if purpose.len() > LONGEST_PURPOSE {
+                let message = format!("has a purpose arg with more than {LONGEST_PURPOSE} characters");
+                issues.node(place(&["purpose"]), &draft.id, &message);
             }
         }
         _ => {}
@@ -71,4 +93,89 @@ pub(super) fn needed(draft: &Draft, label: &Label, issues: &mut Issues<'_>) {
             issues.node(place(&both[1..]), &draft.id, &message);
         }
     }
+}
+
+/// Checks what only the whole template tells: whether there is a plan where one is needed. The parameter of the run may
+/// say which.
+pub(super) fn whole(flat: &Flat, issues: &mut Issues<'_>) {
+    let Some(run) = flat.instances.first() else { return };
+    let given = |name: &str| run.params.get(name).map(|slug| slug.trim()).filter(|slug| !slug.is_empty());
+    let plan = PLANS.into_iter().find_map(given);
+    // A parameter that is there for it, and empty, is what is missing.
+    let empty = PLANS.into_iter().find(|name| plan.is_none() && run.params.contains_key(*name));
+    let mut is_told = false;
+    let mut missing =
+        |place: &Place, id: &str, else_say: &dyn Fn(&mut Issues<'_>), issues: &mut Issues<'_>| match empty {
+            Some(name) if !is_told => {
+                is_told = true;
+                issues.at(place, ungiven(name, id, &flat.positional));
+            }
+            Some(_) => {}
+            None => else_say(issues),
+        };
+    for draft in flat.nodes.iter().filter(|_| !flat.has_lost) {
+        for named in draft.needs.iter().chain(draft.produces.values().flatten()) {
+            if named.artifact.slug().is_some_and(|slug| slug.trim().is_empty()) {
+                let say = |issues: &mut Issues<'_>| {
+                    let error = named.artifact.check().err().map(|error| error.to_string());
+                    issues.node(&named.place, &draft.id, &format!("names {}", error.unwrap_or_default()));
+                };
+                missing(&named.place, &draft.id, &say, issues);
+            }
+        }
+        let Some(label) = draft.label else { continue };
+        let has = |name: &str| draft.arg_places.contains_key(name);
+        let slug = text_of(draft, "slug").or_else(|| text_of(draft, "plan")).or(plan);
+        let wanted = match label.operation {
+            "plan.persist" | "merge.sentinel.write" | "merge.sentinel.clear" | "gate.conflict_resolution"
+                if slug.is_none() =>
+            {
+                Some("slug")
+            }
+            "git.integrate_plan_branch" if slug.is_none() && !has("source") => Some("source or slug"),
+            _ => None,
+        };
+        if let Some(wanted) = wanted {
+            let say = |issues: &mut Issues<'_>| {
+                let message = format!("needs a {wanted} arg for {}", label.operation);
+                issues.node(&draft.place, &draft.id, &message);
+            };
+            missing(&draft.place, &draft.id, &say, issues);
+        }
+        if label.operation == "git.integrate_plan_branch"
+            && !has("source")
+            && let (Some(slug), Some(target)) = (slug, text_of(draft, "target"))
+            && target.strip_prefix("draft/") == Some(slug)
+        {
+            let place = draft.arg_places.get("target").unwrap_or(&draft.place);
+            issues.node(place, &draft.id, "has the same branch as source and target args");
+        }
+        let hands_over = draft.needs.iter().any(|named| matches!(named.artifact, Artifact::Custom { .. }));
+        if label.operation == "plan.persist" && !hands_over && !TEXTS.into_iter().any(has) {
+            let message = "needs a text for plan.persist";
+            let help =
+                format!("set one of the args {}, or need an artifact with a payload", TEXTS.join(", "));
+            issues.node_with_help(&draft.place, &draft.id, message, &help);
+        }
+    }
+}
+
+/// Says that a parameter has to be given, and how.
+fn ungiven(name: &str, id: &str, positional: &[String]) -> Problem {
+    let problem = Problem::new(
+        format!("params.{name}"),
+        format!("is empty, and has to be given: node `{id}` needs the {name} of a plan"),
+    );
+    match positional.iter().position(|param| param == name) {
+        Some(at) => {
+            let words: Vec<String> = positional[..=at].iter().map(|param| param.to_uppercase()).collect();
+            problem.help(format!("write it behind the flow: tidewheel run FLOW {} …", words.join(" ")))
+        }
+        None => problem.help(format!("give it with --set {name}=…")),
+    }
+}
+
+/// Returns an argument that is a text with something in it.
+fn text_of<'a>(draft: &'a Draft, name: &str) -> Option<&'a str> {
+    draft.args.get(name).and_then(Value::as_str).map(str::trim).filter(|text| !text.is_empty())
 }

@@ -23,6 +23,8 @@ pub(super) struct Flat {
     /// The numbers of nodes by their whole ids.
     pub(super) ids: BTreeMap<String, usize>,
     pub(super) contracts: Vec<Contract>,
+    /// The parameters that are given by their place.
+    pub(super) positional: Vec<String>,
     /// Whether there is a node or a contract whose name could not be read, so that a name that seems unknown may be
     /// no second mistake.
     pub(super) has_lost: bool,
@@ -76,7 +78,7 @@ pub(super) fn put_together(
     params: &BTreeMap<String, String>,
     issues: &mut Issues<'_>,
 ) -> Flat {
-    let mut flat = Flat::default();
+    let mut flat = Flat { positional: template.main().cli.positional.clone(), ..Flat::default() };
     let mut left = MOST_EXPANDED;
     let mut bodies: Vec<Vec<Draft>> = Vec::new();
     let mut waiting = vec![(0, None, String::new(), params.clone())];

@@ -11,7 +11,7 @@ use super::policies;
 use crate::document::{Problem, Problems};
 use crate::job::{
     After, Approval, Artifact, Branch, JobId, Limits, Loop, MANIFEST_VERSION, Manifest, ManifestNode,
-    Metadata, Needed, NodeId, PinnedHead, Record, RunId, Schedule,
+    Metadata, Needed, NodeId, NodeOutcome, PinnedHead, Record, RunId, Schedule,
 };
 use crate::policy::{ConcurrencyLimit, OnFailure, Priority, RateLimit};
 use crate::time::Timestamp;
@@ -92,7 +92,8 @@ impl Expanded {
         let (roots, sinks) = self.graph.ends(&everything);
         let mut is_root = vec![false; self.nodes.len()];
         roots.iter().for_each(|root| is_root[*root] = true);
-        let shared = Shared { wish, jobs: &jobs, hash: self.snapshot_hash() };
+        let ids = self.nodes.iter().map(|node| node.id.as_str()).zip(&jobs).collect();
+        let shared = Shared { wish, jobs: &jobs, ids, hash: self.snapshot_hash() };
         let mut problems = Vec::new();
         let mut records = Vec::with_capacity(self.nodes.len());
         for (number, is_root) in is_root.into_iter().enumerate() {
@@ -207,15 +208,16 @@ impl Expanded {
         after.dedup();
         let mut artifacts: Vec<Artifact> = Vec::new();
         for made in node.produces.values().flatten() {
-            if !artifacts.contains(made) {
-                artifacts.push(made.clone());
+            let made = shared.of_run(made);
+            if !artifacts.contains(&made) {
+                artifacts.push(made);
             }
         }
         let is_asked = (is_root && wish.require_approval) || is_approved_by_hand(node);
         let begins = node.resolved.scheduled_at.filter(|at| *at > wish.now);
         Ok(Schedule {
             after,
-            dependencies: node.needs.iter().cloned().map(|artifact| Needed { artifact }).collect(),
+            dependencies: node.needs.iter().map(|need| Needed { artifact: shared.of_run(need) }).collect(),
             missing_producer: node.missing_producer,
             locks: node.locks.clone(),
             artifacts,
@@ -264,13 +266,16 @@ impl Expanded {
     fn manifest(&self, shared: &Shared<'_>) -> Manifest {
         let node = |(node, job): (&Node, &JobId)| {
             let id = |number: &usize| self.nodes[*number].id.clone();
+            let made = |(on, made): (&NodeOutcome, &Vec<Artifact>)| {
+                (*on, made.iter().map(|made| shared.of_run(made)).collect())
+            };
             let kept = ManifestNode {
                 job_id: job.clone(),
                 kind: node.kind,
                 uses: node.label.uses.to_owned(),
                 args: node.args.clone(),
                 gates: node.gates.iter().filter_map(|gate| serde_json::to_value(gate).ok()).collect(),
-                produces: node.produces.clone(),
+                produces: node.produces.iter().map(made).collect(),
                 policy: node.policy.to_record(),
                 rule: node.rule.clone(),
                 loops: node.loops.iter().map(|(on, to)| Loop { on: *on, to: id(to) }).collect(),
@@ -303,7 +308,28 @@ const NANOS_APART: u64 = 1_000;
 struct Shared<'a> {
     wish: &'a Enqueue,
     jobs: &'a [JobId],
+    /// The jobs of the nodes.
+    ids: BTreeMap<&'a str, &'a JobId>,
     hash: String,
+}
+
+impl Shared<'_> {
+    /// Returns an artifact of a node as it is in this run: a patch is that of a job.
+    fn of_run(&self, artifact: &Artifact) -> Artifact {
+        match artifact {
+            Artifact::CommandPatch { job_id } => {
+                let job_id =
+                    self.ids.get(job_id.as_str()).map_or_else(|| job_id.clone(), ToString::to_string);
+                Artifact::CommandPatch { job_id }
+            }
+            Artifact::PlanBranch { .. }
+            | Artifact::PlanDoc { .. }
+            | Artifact::PlanCommits { .. }
+            | Artifact::TargetBranch { .. }
+            | Artifact::MergeSentinel { .. }
+            | Artifact::Custom { .. } => artifact.clone(),
+        }
+    }
 }
 
 /// Returns what a node does, for people.

@@ -4,7 +4,7 @@ use super::node::{Draft, Gate, Named, Place};
 use super::read::Reader;
 use super::scope::boolean;
 use crate::document::{Problem, Table};
-use crate::job::{Artifact, Branch, Lock, LockMode, Precondition};
+use crate::job::{Artifact, Branch, Lock, LockMode, NodeId, Precondition};
 
 use super::head::tables;
 
@@ -17,7 +17,13 @@ pub(super) fn artifacts(reader: &mut Reader<'_, '_, '_>, table: &mut Table<'_>, 
         let Some(outer) = reader.report.table(&path, item) else { continue };
         let Some(artifact) = artifact(reader, &path, outer) else { continue };
         let place = reader.place(span.clone());
-        if let Err(error) = artifact.check() {
+        let wrong = match &artifact {
+            // A parameter that nobody gave, and a node or a job: both are looked at with the whole template.
+            named if named.slug().is_some_and(|slug| slug.trim().is_empty()) => None,
+            Artifact::CommandPatch { job_id } if NodeId::new(job_id).is_ok() => None,
+            other => other.check().err(),
+        };
+        if let Some(error) = wrong {
             reader.report.at(span, Problem::new(path, error.to_string()));
         } else if found.iter().any(|other| other.artifact == artifact) {
             reader.report.at(span, Problem::new(path, format!("is `{artifact}` a second time")));

@@ -4,7 +4,7 @@ use serde_json::Value;
 use tidewheel_core::job::{Agent, Artifact, Metadata, NodeOutcome};
 
 use super::around::AgentProgram;
-use super::execution_root::{beneath_root, execution_root};
+use super::execution_root::{ExecutionRootError, beneath_root, execution_root};
 use super::names::{Done, stopped};
 use super::node::{Execute, Node, NodeEnd};
 use super::task::Task;
@@ -27,7 +27,7 @@ pub(super) fn run(node: &Node<'_>, execute: &mut Execute<'_>) -> NodeEnd {
     };
     let directory = match directory {
         Ok(directory) => directory,
-        Err(error) => return error.into(),
+        Err(error) => return wrong_place(name, agent, error),
     };
     let task = Task {
         program: program(agent).current_dir(directory),
@@ -58,6 +58,19 @@ pub(super) fn run(node: &Node<'_>, execute: &mut Execute<'_>) -> NodeEnd {
             NodeOutcome::Failed | NodeOutcome::Blocked | NodeOutcome::Cancelled | NodeOutcome::Skipped,
         ) => end,
     }
+}
+
+/// Returns the end of a node whose agent cannot run where it should.
+fn wrong_place(name: &str, agent: &AgentProgram, error: ExecutionRootError) -> NodeEnd {
+    let Some(cwd) = &agent.cwd else { return error.into() };
+    let why = match error {
+        ExecutionRootError::Outside { path, root } => {
+            format!("leads to {}, which is outside repository root {}", path.display(), root.display())
+        }
+        ExecutionRootError::Gone { path, .. } => format!("cannot be used: {} is gone", path.display()),
+        ExecutionRootError::Invalid { source, .. } => format!("cannot be used: {source}"),
+    };
+    NodeEnd::failed(format!("cwd `{cwd}` of agent `{name}` {why}"), 1).non_retryable()
 }
 
 /// Returns how an agent is called.

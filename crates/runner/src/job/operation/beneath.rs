@@ -53,11 +53,7 @@ pub(super) fn read_file(file: File, most: u64) -> Result<Vec<u8>, BeneathError> 
 pub(super) fn write(directory: &Path, path: &str, bytes: &[u8]) -> io::Result<()> {
     let place = directory.join(path);
     let parent = place.parent().ok_or(io::ErrorKind::InvalidInput)?;
-    fs::create_dir_all(parent)?;
-    let real = parent.canonicalize()?;
-    if !real.starts_with(directory.canonicalize()?) {
-        return Err(io::Error::other("a link leads out of its directory"));
-    }
+    let real = make_folder(directory, parent.strip_prefix(directory).unwrap_or(parent))?;
     let name = place.file_name().ok_or(io::ErrorKind::InvalidInput)?;
     let temporary = real.join(format!(".{}.{}.tmp", name.to_string_lossy(), std::process::id()));
     // What a process with our number left behind when it died is in nobody's way.
@@ -72,6 +68,35 @@ pub(super) fn write(directory: &Path, path: &str, bytes: &[u8]) -> io::Result<()
         fs::remove_file(&temporary).ok();
     }
     written
+}
+
+/// Makes a directory beneath another one, step by step, and returns where it is. Links are followed as long as they stay
+/// beneath it; outside nothing is made.
+pub(super) fn make_folder(directory: &Path, path: &Path) -> io::Result<PathBuf> {
+    let root = directory.canonicalize()?;
+    let mut reached = root.clone();
+    for step in path.components() {
+        match step {
+            Component::CurDir => continue,
+            Component::Normal(name) => reached.push(name),
+            Component::ParentDir | Component::RootDir | Component::Prefix(_) => return Err(leads_out()),
+        }
+        if let Err(error) = fs::create_dir(&reached)
+            && error.kind() != io::ErrorKind::AlreadyExists
+        {
+            return Err(error);
+        }
+        // The step itself was made where the last one is, which is beneath the root.
+        reached = reached.canonicalize()?;
+        if !reached.starts_with(&root) {
+            return Err(leads_out());
+        }
+    }
+    Ok(reached)
+}
+
+fn leads_out() -> io::Error {
+    io::Error::other("a link leads out of its directory")
 }
 
 /// Returns a path as it reads, if every step of it goes down.
@@ -162,7 +187,14 @@ mod tests {
         assert_eq!(fs::read(root.join("a/b/file")).unwrap(), b"two");
         assert_eq!(fs::read_dir(root.join("a/b")).unwrap().count(), 1);
         symlink(world.path(), root.join("out")).unwrap();
-        assert!(write(&root, "out/file", b"no").is_err());
-        assert!(!world.path().join("file").exists());
+        for path in ["out/file", "out/new/file", "../file", "a/../../new/file"] {
+            assert!(write(&root, path, b"no").is_err(), "{path}");
+        }
+        symlink(world.path().join("nowhere"), root.join("dangling")).unwrap();
+        assert!(write(&root, "dangling/file", b"no").is_err());
+        assert_eq!(fs::read_dir(world.path()).unwrap().count(), 1, "nothing is made outside");
+        symlink("a", root.join("near")).unwrap();
+        write(&root, "near/c/file", b"yes").unwrap();
+        assert_eq!(fs::read(root.join("a/c/file")).unwrap(), b"yes");
     }
 }

@@ -10,8 +10,9 @@ use tidewheel_core::time::Timestamp;
 use super::execution_root::execution_root;
 use super::names::{Done, stopped};
 use super::node::{Execute, Node, NodeEnd};
-use crate::git::{Call, GitError, LockError, Repository};
+use crate::git::{Call, GitError, LockError, Repository, complaint};
 use crate::job::attempt::{End, Ended};
+use crate::process::harmless;
 
 /// What changes all the time and is nobody's work: it is never committed and never part of a patch, wherever it lies.
 const NEVER: [&str; 4] = [
@@ -89,7 +90,12 @@ impl Checkout {
         if ended.end == End::Exited(0) {
             return Ok(ended);
         }
-        Err(Box::new(NodeEnd::of(operation, &Ok(ended))))
+        let complaint = complaint(&ended.stderr.bytes).map(|line| harmless(&line));
+        let mut end = NodeEnd::of(operation, &Ok(ended));
+        if let Some(complaint) = complaint {
+            end.summary = format!("{}: {complaint}", end.summary);
+        }
+        Err(Box::new(end))
     }
 
     /// Runs git here as a process of the job, and returns how it ended by itself.

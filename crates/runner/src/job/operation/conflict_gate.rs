@@ -1,7 +1,7 @@
 //! `gate.conflict_resolution`: opens when nothing of a merge that stopped is in conflict any more. Something may be tried
 //! to resolve it.
 
-use std::path::PathBuf;
+use std::path::Path;
 
 use serde_json::Value;
 use tidewheel_core::job::{Branch, NodeOutcome, Slug};
@@ -11,6 +11,7 @@ use super::names::{self, Done, text};
 use super::node::{Execute, Node, NodeEnd};
 use super::task::Task;
 use super::{agent_invoke, scratch, sentinel, shell};
+use crate::git::GitError;
 
 const OPERATION: &str = "gate.conflict_resolution";
 /// The arguments that say what resolves.
@@ -31,31 +32,38 @@ fn judge(node: &Node<'_>, execute: &mut Execute<'_>) -> Done {
         sentinel::take_away(node, &slug)?;
         Ok(NodeEnd::succeeded(how))
     };
-    let trees = trees(node, &stopped)?;
-    let (first, left) = in_conflict(&trees)?;
-    let Some(first) = first else {
+    let place = place(node, &stopped)?;
+    let left = in_conflict(&place)?;
+    if left.is_empty() {
         return open(format!("conflict gate passed: the merge of plan {slug} is resolved"));
-    };
+    }
     if node.flag("auto_resolve") != Some(true) {
         return Ok(blocked(node, &left, ""));
     }
-    let Some(task) = resolver(node, &slug, first, &left)? else {
+    if !place.is_sure {
+        let path = place.tree.repository.directory().display();
+        return Ok(blocked(node, &left, &format!(" (what is in conflict in {path} is not of plan {slug})")));
+    }
+    let Some(task) = resolver(node, &slug, place.tree.repository.directory(), &left)? else {
         return Ok(blocked(node, &left, " (auto_resolve has no command)"));
     };
     let mended = NodeEnd::of("conflict gate auto-resolve", &execute(task));
     if is_cut_off(&mended) {
         return Ok(mended);
     }
-    let (rest, left) = in_conflict(&trees)?;
-    match (rest, mended.outcome) {
-        (None, _) => open(format!("conflict gate passed after auto-resolve on attempt {}", node.attempt)),
-        (Some(_), NodeOutcome::Succeeded) => Ok(blocked(node, &left, " after auto-resolve")),
-        (Some(_), _) => Ok(blocked(node, &left, &format!(" ({})", mended.summary))),
+    let left = in_conflict(&place)?;
+    if left.is_empty() {
+        return open(format!("conflict gate passed after auto-resolve on attempt {}", node.attempt));
     }
+    let why = match mended.outcome == NodeOutcome::Succeeded {
+        true => " after auto-resolve".to_owned(),
+        false => format!(" ({})", mended.summary),
+    };
+    Ok(blocked(node, &left, &why))
 }
 
 /// Returns what is to resolve the files that are in conflict in a working tree, if anything is named.
-fn resolver(node: &Node<'_>, slug: &Slug, directory: PathBuf, left: &[String]) -> Done<Option<Task>> {
+fn resolver(node: &Node<'_>, slug: &Slug, directory: &Path, left: &[String]) -> Done<Option<Task>> {
     if let Some(name) = text(node, "auto_resolve_agent") {
         let agent = agent_invoke::configured(node, name.trim())?;
         return Ok(Some(Task {
@@ -81,35 +89,32 @@ fn prompt(slug: &Slug, left: &[String]) -> String {
     )
 }
 
-/// Returns the working trees in which the merge may stand: where the job runs, and where the target is checked out.
-fn trees(node: &Node<'_>, sentinel: &str) -> Done<Vec<Checkout>> {
-    let here = Checkout::of(node, OPERATION)?;
-    let sentinel: Value = serde_json::from_str(sentinel).unwrap_or_default();
-    let target = sentinel["target_branch"].as_str().and_then(|name| Branch::new(name).ok());
-    let mut trees = vec![here];
-    if let Some(target) = target {
-        let found = trees[0].repository.worktree_with(target.as_str());
-        let found = found.map_err(|error| failed(OPERATION, &error))?;
-        if let Some(tree) = found.filter(|tree| tree.path != trees[0].repository.directory()) {
-            trees.push(Checkout::at(node, tree.path, OPERATION)?);
-        }
-    }
-    Ok(trees)
+/// Where a merge stands.
+struct Place {
+    tree: Checkout,
+    /// Whether it is known to be there: whatever is in conflict elsewhere may be somebody else's, and nobody but that
+    /// person resolves it.
+    is_sure: bool,
 }
 
-/// Returns the first working tree with files in conflict, and all of those files.
-fn in_conflict(trees: &[Checkout]) -> Done<(Option<PathBuf>, Vec<String>)> {
-    let (mut first, mut left) = (None, Vec::new());
-    for tree in trees {
-        let unmerged = tree.repository.unmerged().map_err(|error| failed(OPERATION, &error))?;
-        if !unmerged.is_empty() {
-            first.get_or_insert_with(|| tree.repository.directory().to_owned());
-        }
-        left.extend(unmerged);
+/// Returns where the merge stands: where its target is checked out, or else where the job runs.
+fn place(node: &Node<'_>, sentinel: &str) -> Done<Place> {
+    let here = Checkout::of(node, OPERATION)?;
+    let refused = |error: GitError| failed(OPERATION, &error);
+    let sentinel: Value = serde_json::from_str(sentinel).unwrap_or_default();
+    let branch = |name: &str| sentinel[name].as_str().and_then(|name| Branch::new(name).ok());
+    let Some(target) = branch("target_branch") else { return Ok(Place { tree: here, is_sure: true }) };
+    if let Some(tree) = here.repository.worktree_with(target.as_str()).map_err(refused)? {
+        return Ok(Place { tree: Checkout::at(node, tree.path, OPERATION)?, is_sure: true });
     }
-    left.sort();
-    left.dedup();
-    Ok((first, left))
+    let current = here.repository.current_branch().map_err(refused)?;
+    let is_on_source = branch("source_branch").is_some_and(|name| current.as_deref() == Some(name.as_str()));
+    Ok(Place { is_sure: is_on_source || here.is_of_jobs, tree: here })
+}
+
+/// Returns the files that are in conflict.
+fn in_conflict(place: &Place) -> Done<Vec<String>> {
+    place.tree.repository.unmerged().map_err(|error| failed(OPERATION, &error))
 }
 
 fn blocked(node: &Node<'_>, left: &[String], why: &str) -> NodeEnd {

@@ -2,7 +2,6 @@
 //! branch is checked out, only this one file is touched, and not if somebody has changed it.
 
 use std::fs;
-use std::path::Path;
 
 use super::checkout::{Checkout, failed};
 use super::names::Done;
@@ -40,7 +39,7 @@ pub(super) fn commit(
         let earlier = earlier.map_or(Ok(None), |commit| at(&commit))?;
         let known = [at(change.parent)?, earlier, change.content.map(<[u8]>::to_vec)];
         let directory = checkout.repository.directory();
-        if is_changed(&directory.join(change.path), &known) {
+        if is_changed(checkout, change.path, &known).map_err(refused)? {
             let message = format!(
                 "{operation} failed: {} is changed in {}; commit or undo that, then retry",
                 change.path,
@@ -76,7 +75,7 @@ pub(super) fn catch_up(
     operation: &str,
 ) -> Done<()> {
     if let Some(checkout) = checkout(node, git, branch, operation)?
-        && !is_changed(&checkout.repository.directory().join(path), &[Some(taken)])
+        && !is_changed(&checkout, path, &[Some(taken), None]).map_err(|error| failed(operation, &error))?
     {
         checkout.free_of_locks(operation)?;
         checkout.repository.sync_file(path).map_err(|error| failed(operation, &error))?;
@@ -90,11 +89,17 @@ fn checkout(node: &Node<'_>, git: &Repository, branch: &str, operation: &str) ->
     tree.map(|tree| Checkout::at(node, tree.path, operation)).transpose()
 }
 
-/// Tells whether a file has something in it that nobody has committed, and that is not what is to be in it.
-fn is_changed(path: &Path, known: &[Option<Vec<u8>>]) -> bool {
-    match fs::read(path) {
+/// Tells whether a file has something in it that nobody has committed, and that is not what is to be in it: in the
+/// working tree, or in its index.
+fn is_changed(checkout: &Checkout, path: &str, known: &[Option<Vec<u8>>]) -> Result<bool, GitError> {
+    let staged = checkout.repository.staged_file(path)?;
+    if staged.is_some() && !known.contains(&staged) {
+        return Ok(true);
+    }
+    let path = checkout.repository.directory().join(path);
+    Ok(match fs::read(&path) {
         Ok(found) => !known.contains(&Some(found)),
         // What is not there was removed, or never checked out; nothing of it can get lost.
-        Err(_) => fs::symlink_metadata(path).is_ok_and(|found| found.is_symlink() || found.is_dir()),
-    }
+        Err(_) => fs::symlink_metadata(&path).is_ok_and(|found| found.is_symlink() || found.is_dir()),
+    })
 }

@@ -12,8 +12,8 @@ use tidewheel_core::job::{Branch, Metadata, Slug};
 
 use super::checkout::{Checkout, failed};
 use super::document::{self, Change};
-use super::merge_begun;
-use super::merged;
+use super::merge_begun::{self, Came};
+use super::merged::{self, Memory};
 use super::names::{self, Done, document_of, stopped};
 use super::node::{Execute, Node, NodeEnd};
 use super::sentinel;
@@ -60,32 +60,44 @@ fn integrate(node: &Node<'_>, execute: &mut Execute<'_>) -> Done {
     };
     let mut heads = Heads { source: source_head, target: target_head };
     wish.check_deletion(node, git)?;
-    if let Some(tree) = git.worktree_with(target.as_str()).map_err(refused)? {
-        let here = Checkout::at(node, tree.path, OPERATION)?;
-        if let Some(end) = merge_begun::go_on(node, &wish, &here, &heads, execute)? {
-            return end.map_or_else(|| finish(node, &wish, &root, Some(&heads), execute), Ok);
+    let place = git.worktree_with(target.as_str()).map_err(refused)?;
+    let place = place.map(|tree| Checkout::at(node, tree.path, OPERATION)).transpose()?;
+    if let Some(here) = &place {
+        match merge_begun::go_on(node, &wish, here, &heads, execute)? {
+            None | Some(Came::GivenUp) => {}
+            Some(Came::Ended(end)) => return Ok(end),
+            Some(Came::Committed(merged)) if merged == heads.source => {
+                return finish(node, &wish, &root, Some(&heads), execute);
+            }
+            // The source has gone on since, and that is to be merged, too.
+            Some(Came::Committed(_)) => {
+                let now = git.head_of(target.as_str()).map_err(refused)?;
+                heads.target = now.unwrap_or(heads.target);
+            }
         }
     }
-    if merged::is_in(node, git, &wish, &heads)? {
+    if merged::is_in(node, git, &wish, &heads, place.as_ref())? {
         return finish(node, &wish, &root, Some(&heads), execute);
     }
     git.check_identity().map_err(refused)?;
     let message = take_document(node, git, &wish, &mut heads)?;
     node.around.say(&format!("merging {} into {}", wish.source, wish.target));
     let merge = root.try_run(OPERATION, &Repository::merge_trees(&heads.target, &heads.source), execute)?;
+    let tree = String::from_utf8_lossy(&merge.stdout.bytes);
+    let tree = tree.lines().next().unwrap_or_default().trim();
     match merge.end {
         End::Exited(0) => {
-            let tree = String::from_utf8_lossy(&merge.stdout.bytes);
-            let tree = tree.lines().next().unwrap_or_default().trim();
-            if tree != git.tree_of(&heads.target).map_err(refused)? {
+            // Without a difference there is still a plan to be told of, or a history to be kept.
+            let is_different = tree != git.tree_of(&heads.target).map_err(refused)?;
+            if is_different || !wish.squashes || message.trim_end() != wish.subject() {
                 put_on_target(node, &wish, &root, &heads, (tree, &message), execute)?;
             }
             finish(node, &wish, &root, Some(&heads), execute)
         }
-        End::Exited(1) => {
-            let end = merge_begun::begin(node, &wish, &root, &heads, &message, execute)?;
-            end.map_or_else(|| finish(node, &wish, &root, Some(&heads), execute), Ok)
-        }
+        End::Exited(1) => match merge_begun::begin(node, &wish, &root, &heads, (tree, &message), execute)? {
+            Came::Ended(end) => Ok(end),
+            Came::Committed(_) | Came::GivenUp => finish(node, &wish, &root, Some(&heads), execute),
+        },
         End::Exited(_) | End::Signalled(_) | End::TimedOut | End::Silent | End::Cancelled => {
             Ok(NodeEnd::of(OPERATION, &Ok(merge)))
         }
@@ -219,6 +231,7 @@ fn put_on_target(
     let place = place.map(|tree| Checkout::at(node, tree.path, OPERATION)).transpose()?;
     if let Some(here) = &place {
         merge_begun::check_usable(node, wish, here)?;
+        merge_begun::check_room(wish, here, heads, tree)?;
     }
     let commit = git.commit_tree(tree, parents, message).map_err(refused)?;
     note_merge(node, wish, heads, Some(&commit))?;
@@ -258,9 +271,10 @@ fn finish(
     let is_new = heads.is_some_and(|heads| heads.target != now);
     if let Some(heads) = heads {
         note_merge(node, wish, heads, Some(&now))?;
+        Memory::write(git, wish, &heads.source, &now)?;
     }
     sentinel::take_away(node, &wish.slug)?;
-    merge_begun::remove_worktree(node, git, wish)?;
+    merge_begun::clean_up(node, git, wish)?;
     if let Some(heads) = heads.filter(|_| wish.deletes) {
         if let Some(tree) = git.worktree_with(source.as_str()).map_err(refused)? {
             // It was checked before that this is the worktree of the run.
@@ -269,6 +283,7 @@ fn finish(
             here.run(OPERATION, &Call::new(["checkout", "--quiet", "--detach"]), execute)?;
         }
         git.delete_branch(source.as_str(), &heads.source).map_err(refused)?;
+        Memory::forget(git, wish)?;
     }
     Ok(NodeEnd::succeeded(match is_new {
         true => format!("merged {source} into {target} ({})", short(&now)),

@@ -1,18 +1,22 @@
 //! A merge that needs a person: begun where its target is checked out, or in a worktree of its own, and gone on with
 //! when the person has resolved it. It never takes anything back that a person has done.
+//!
+//! What is being merged is noted beside the merge itself, in the directory that git keeps about the working tree: a
+//! squashed merge does not say it.
 
 use std::fs;
+use std::path::{Path, PathBuf};
 
+use serde::{Deserialize, Serialize};
 use tidewheel_core::job::NodeOutcome;
 
 use super::checkout::Checkout;
 use super::integrate::{Heads, OPERATION, Wish, is_own, note_merge, refused, taken_document};
-use super::merged::noted;
 use super::names::Done;
 use super::node::{Execute, Node, NodeEnd};
-use super::sentinel;
 use super::stage_commit::commit_staged;
 use super::worktree_prepare::{make, whole_path};
+use super::{scratch, sentinel};
 use crate::git::{Call, MergeState, Repository};
 use crate::job::attempt::End;
 use crate::probe::EPHEMERAL;
@@ -20,15 +24,81 @@ use crate::probe::EPHEMERAL;
 /// What worktrees of merges are called, before the id of their job.
 const PURPOSE: &str = "integrate";
 
-/// Begins a merge that is known to end in conflicts. `None` means that it did not, and is committed.
+/// What is being merged in a working tree.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct Begun {
+    source: String,
+    target: String,
+    /// Where both were.
+    pub(super) source_head: String,
+    pub(super) target_head: String,
+    /// Whether a person knows that it stopped; from then on whatever is there may be theirs.
+    #[serde(default)]
+    is_told: bool,
+}
+
+impl Begun {
+    fn of(wish: &Wish, heads: &Heads) -> Self {
+        Self {
+            source: wish.source.to_string(),
+            target: wish.target.to_string(),
+            source_head: heads.source.clone(),
+            target_head: heads.target.clone(),
+            is_told: false,
+        }
+    }
+
+    /// Returns what is, or was last, being merged of a wish in a working tree.
+    pub(super) fn read(git: &Repository, wish: &Wish) -> Done<Option<Self>> {
+        let begun = Self::read_any(git)?;
+        Ok(begun.filter(|begun| begun.source == wish.source.as_str() && begun.target == wish.target.as_str()))
+    }
+
+    fn read_any(git: &Repository) -> Done<Option<Self>> {
+        let text = fs::read(Self::path(git)?).unwrap_or_default();
+        Ok(serde_json::from_slice(&text).ok())
+    }
+
+    fn write(&self, git: &Repository) -> Done<()> {
+        let path = Self::path(git)?;
+        let text = format!("{}\n", serde_json::json!(self));
+        scratch::write_whole(&path, text.as_bytes()).map_err(|error| {
+            let what = format!("{OPERATION} failed: cannot write {}: {error}", path.display());
+            Box::new(NodeEnd::failed(what, 1))
+        })
+    }
+
+    /// Takes the note away.
+    pub(super) fn forget(git: &Repository) -> Done<()> {
+        let path = Self::path(git)?;
+        let _missing = fs::remove_file(path);
+        Ok(())
+    }
+
+    fn path(git: &Repository) -> Done<PathBuf> {
+        Ok(git.private_directory().map_err(refused)?.join("TIDEWHEEL_MERGE"))
+    }
+}
+
+/// How far a merge has come that was begun.
+pub(super) enum Came {
+    /// It is committed. This head of the source is in it.
+    Committed(String),
+    /// Nothing of it is there any more: somebody gave it up.
+    GivenUp,
+    /// It is not over, or did not even begin.
+    Ended(NodeEnd),
+}
+
+/// Begins a merge that is known to end in conflicts.
 pub(super) fn begin(
     node: &Node<'_>,
     wish: &Wish,
     root: &Checkout,
     heads: &Heads,
-    message: &str,
+    (tree, message): (&str, &str),
     execute: &mut Execute<'_>,
-) -> Done<Option<NodeEnd>> {
+) -> Done<Came> {
     let here = match root.repository.worktree_with(wish.target.as_str()).map_err(refused)? {
         Some(tree) => Checkout::at(node, tree.path, OPERATION)?,
         None => {
@@ -39,7 +109,10 @@ pub(super) fn begin(
         }
     };
     check_usable(node, wish, &here)?;
+    check_room(wish, &here, heads, tree)?;
     note_merge(node, wish, heads, None)?;
+    let begun = Begun::of(wish, heads);
+    begun.write(&here.repository)?;
     let merge: &[&str] = match wish.squashes {
         // A setting against fast forwards does not go together with this.
         true => &["-c", "merge.ff=true", "merge", "--squash"],
@@ -53,42 +126,48 @@ pub(super) fn begin(
         // It did not even begin, whatever its code.
         let end = NodeEnd::of(OPERATION, &Ok(merge));
         let silent = || NodeEnd::failed(format!("{OPERATION} failed: git did not begin to merge"), 1);
-        return Ok(Some(if end.outcome == NodeOutcome::Succeeded { silent() } else { end }));
+        return Ok(Came::Ended(if end.outcome == NodeOutcome::Succeeded { silent() } else { end }));
     }
-    settle(node, wish, &here, &state, message, execute)
+    Ok(match settle(node, wish, &here, &state, &begun, message, execute)? {
+        // Something that git remembers has resolved it, so that nothing is different.
+        Came::GivenUp => Came::Committed(begun.source_head),
+        came => came,
+    })
 }
 
-/// Goes on with a merge that an earlier attempt has begun where the target is checked out. The outer `None` means that
-/// there is none; the inner one that it is committed now.
+/// Goes on with a merge that was begun where the target is checked out; `None` if there is none.
 pub(super) fn go_on(
     node: &Node<'_>,
     wish: &Wish,
     here: &Checkout,
     heads: &Heads,
     execute: &mut Execute<'_>,
-) -> Done<Option<Option<NodeEnd>>> {
+) -> Done<Option<Came>> {
     let state = here.repository.merge_state().map_err(refused)?;
-    let first_line = state.squash_message.as_ref().and_then(|message| message.lines().next());
-    let is_noted = noted(node, "source_head") == Some(&heads.source)
-        && noted(node, "target_head") == Some(&heads.target)
-        && state.squash_message.is_some();
-    let is_ours = state.merge_head.as_deref() == Some(&heads.source)
-        || first_line == Some(wish.subject().as_str())
-        || is_noted;
-    if is_ours {
-        here.repository.check_identity().map_err(refused)?;
-        let document = taken_document(&here.repository, wish, heads)?;
-        let message = wish.message(document.as_deref());
-        note_merge(node, wish, heads, None)?;
-        return settle(node, wish, here, &state, &message, execute).map(Some);
+    if state == MergeState::default() {
+        return Ok(None);
     }
-    let is_other = state.merge_head.is_some() || !state.unmerged.is_empty();
-    if is_other && !is_of_merge(here) {
+    let begun = Begun::read(&here.repository, wish)?.filter(|begun| match &state.merge_head {
+        Some(merging) => *merging == begun.source_head,
+        None => true,
+    });
+    // A person may have begun it.
+    let by_hand = || (state.merge_head.as_deref() == Some(&heads.source)).then(|| Begun::of(wish, heads));
+    let Some(begun) = begun.or_else(by_hand) else {
+        if state.merge_head.is_none() && state.unmerged.is_empty() {
+            // Words for a commit that nobody has made; what they are about counts as any other change.
+            return Ok(None);
+        }
         let path = here.repository.directory().display();
         let what = format!("another merge is in progress in {path}; commit or abort it, then retry");
-        return Ok(Some(Some(NodeEnd::blocked(format!("{OPERATION} blocked: {what}")))));
-    }
-    Ok(None)
+        return Ok(Some(Came::Ended(NodeEnd::blocked(format!("{OPERATION} blocked: {what}")))));
+    };
+    here.repository.check_identity().map_err(refused)?;
+    let merged = Heads { source: begun.source_head.clone(), target: heads.target.clone() };
+    let document = taken_document(&here.repository, wish, &merged)?;
+    let message = wish.message(document.as_deref());
+    note_merge(node, wish, &merged, None)?;
+    settle(node, wish, here, &state, &begun, &message, execute).map(Some)
 }
 
 /// Commits a merge in which nothing is in conflict any more, or says what a person has to do.
@@ -97,9 +176,10 @@ fn settle(
     wish: &Wish,
     here: &Checkout,
     state: &MergeState,
+    begun: &Begun,
     message: &str,
     execute: &mut Execute<'_>,
-) -> Done<Option<NodeEnd>> {
+) -> Done<Came> {
     let private = here.repository.private_directory().map_err(refused)?;
     if !state.unmerged.is_empty() {
         // Whoever commits it by hand is given the same message.
@@ -114,19 +194,40 @@ fn settle(
         written.map_err(fail)?;
         let _missing = fs::remove_file(private.join(other));
         sentinel::leave(node, &wish.slug, wish.source.as_str(), Some(wish.target.as_str()))?;
-        return Ok(Some(blocked(node, wish, here, state)));
+        Begun { is_told: true, ..begun.clone() }.write(&here.repository)?;
+        return Ok(Came::Ended(blocked(node, wish, here, state)));
     }
     here.free_of_locks(OPERATION)?;
+    let unstaged = here.repository.unstaged().map_err(refused)?;
+    if !unstaged.is_empty() {
+        return Ok(Came::Ended(not_staged(node, wish, here, &unstaged)));
+    }
     let staged = here.try_run(OPERATION, &Call::new(["diff", "--cached", "--quiet"]), execute)?;
     if state.merge_head.is_none() && staged.end == End::Exited(0) {
-        // The person wants nothing of it. What git would say of it is of no use to the next commit.
+        // What git would say of it is of no use to the next commit.
         for name in ["SQUASH_MSG", "MERGE_MSG"] {
             let _missing = fs::remove_file(private.join(name));
         }
-    } else {
-        commit_staged(node, here, message, OPERATION, execute)?;
+        Begun::forget(&here.repository)?;
+        return Ok(Came::GivenUp);
     }
-    Ok(None)
+    commit_staged(node, here, message, OPERATION, execute)?;
+    Ok(Came::Committed(begun.source_head.clone()))
+}
+
+/// Says that what is resolved is not part of the commit that would be made.
+fn not_staged(node: &Node<'_>, wish: &Wish, here: &Checkout, unstaged: &[String]) -> NodeEnd {
+    let left = format!("changed and not staged: {}", unstaged.join(", "));
+    let path = here.repository.directory().display();
+    let todo = format!(
+        "`git add` what is resolved in {path}, or give the merge up with `git reset --hard`, then run `tidewheel \
+         jobs retry {}`",
+        node.record.id
+    );
+    node.around.complain(&left);
+    node.around.complain(&todo);
+    let (source, target) = (&wish.source, &wish.target);
+    NodeEnd::blocked(format!("merge of {source} into {target} is not finished: {left}; {todo}"))
 }
 
 fn blocked(node: &Node<'_>, wish: &Wish, here: &Checkout, state: &MergeState) -> NodeEnd {
@@ -157,7 +258,8 @@ pub(super) fn check_usable(node: &Node<'_>, wish: &Wish, here: &Checkout) -> Don
     if git.is_clean_beside(&EPHEMERAL).map_err(refused)? {
         return Ok(());
     }
-    if is_of_merge(here) {
+    let is_told = Begun::read_any(git)?.is_some_and(|begun| begun.is_told);
+    if is_for_merge_of(here, node) && !is_told {
         // An earlier attempt was cut off before anybody was told of it.
         git.answer(&Call::new(["reset", "--hard", "--quiet"])).map_err(refused)?;
         return Ok(());
@@ -170,17 +272,63 @@ pub(super) fn check_usable(node: &Node<'_>, wish: &Wish, here: &Checkout) -> Don
     Err(Box::new(NodeEnd::blocked(what)))
 }
 
+/// Checks that nothing that nobody tracks stands where the merge puts files: git would overwrite what is ignored.
+pub(super) fn check_room(wish: &Wish, here: &Checkout, heads: &Heads, tree: &str) -> Done<()> {
+    let directory = here.repository.directory();
+    let added = here.repository.added(&heads.target, tree).map_err(refused)?;
+    let in_way: Vec<String> = added.iter().filter_map(|path| obstacle(directory, path)).collect();
+    if in_way.is_empty() {
+        return Ok(());
+    }
+    let what = format!(
+        "{OPERATION} blocked: merging {} into {} would overwrite what is in {}: {}; move it away, then retry",
+        wish.source,
+        wish.target,
+        directory.display(),
+        in_way.join(", ")
+    );
+    Err(Box::new(NodeEnd::blocked(what)))
+}
+
+/// Returns what stands where a file is to be.
+fn obstacle(directory: &Path, path: &str) -> Option<String> {
+    let mut reached = directory.to_owned();
+    let parts: Vec<&str> = path.split('/').collect();
+    for (place, part) in parts.iter().enumerate() {
+        reached.push(part);
+        let found = fs::symlink_metadata(&reached).ok()?;
+        if !found.is_dir() || place + 1 == parts.len() {
+            return Some(parts[..=place].join("/"));
+        }
+    }
+    None
+}
+
 /// Tells whether a working tree was made for a merge.
 fn is_of_merge(here: &Checkout) -> bool {
     let name = here.repository.directory().file_name().unwrap_or_default();
     here.is_of_jobs && name.as_encoded_bytes().starts_with(format!("{PURPOSE}-").as_bytes())
 }
 
-/// Removes the worktree that was made for a merge which is done.
-pub(super) fn remove_worktree(node: &Node<'_>, git: &Repository, wish: &Wish) -> Done<()> {
+/// Tells whether a working tree was made for the merge of this job.
+fn is_for_merge_of(here: &Checkout, node: &Node<'_>) -> bool {
+    let name = here.repository.directory().file_name().unwrap_or_default();
+    here.is_of_jobs && name.as_encoded_bytes() == format!("{PURPOSE}-{}", node.record.id).as_bytes()
+}
+
+/// Cleans up where a merge was made that is done: what was noted of it, and the worktree that was made for it, if
+/// nobody has anything in there.
+pub(super) fn clean_up(node: &Node<'_>, git: &Repository, wish: &Wish) -> Done<()> {
     let Some(tree) = git.worktree_with(wish.target.as_str()).map_err(refused)? else { return Ok(()) };
     let here = Checkout::at(node, tree.path, OPERATION)?;
-    if is_of_merge(&here) {
+    if Begun::read(&here.repository, wish)?.is_some() {
+        Begun::forget(&here.repository)?;
+    }
+    let is_empty = || -> Done<bool> {
+        let state = here.repository.merge_state().map_err(refused)?;
+        Ok(state == MergeState::default() && here.repository.is_clean_beside(&EPHEMERAL).map_err(refused)?)
+    };
+    if is_of_merge(&here) && is_empty()? {
         let fail = |error| Box::new(NodeEnd::failed(format!("{OPERATION} failed: {error}"), 1));
         git.remove_worktree(here.repository.directory()).map_err(fail)?;
     }

@@ -3,7 +3,10 @@
 
 use std::fs;
 
+use tidewheel_core::job::Metadata;
+
 use super::checkout::{Checkout, failed};
+use super::integrate::is_own;
 use super::names::{Done, stopped, text};
 use super::node::{Execute, Node, NodeEnd};
 use super::scratch;
@@ -20,6 +23,7 @@ fn commit(node: &Node<'_>, execute: &mut Execute<'_>) -> Done {
     let message = text(node, "message").ok_or_else(|| stopped("git.stage_commit has no message"))?;
     let here = Checkout::of(node, OPERATION)?;
     let git = &here.repository;
+    check_branch(node, &here)?;
     let unmerged = git.unmerged().map_err(|error| failed(OPERATION, &error))?;
     if !unmerged.is_empty() {
         let paths = unmerged.join(", ");
@@ -39,6 +43,25 @@ fn commit(node: &Node<'_>, execute: &mut Execute<'_>) -> Done {
     commit_staged(node, &here, message, OPERATION, execute)?;
     let head = git.commit_of("HEAD").map_err(|error| failed(OPERATION, &error))?.unwrap_or_default();
     Ok(NodeEnd::succeeded(format!("committed {}", short(&head))))
+}
+
+/// Checks that a commit in the worktree of the run goes to the branch that the worktree is for. On no branch, or on
+/// another one, nobody would find it.
+fn check_branch(node: &Node<'_>, here: &Checkout) -> Done<()> {
+    let Some(wanted) = node.record.metadata.text(Metadata::WORKTREE_BRANCH) else { return Ok(()) };
+    if !is_own(node, here.repository.directory()) {
+        return Ok(());
+    }
+    let found = here.repository.current_branch().map_err(|error| failed(OPERATION, &error))?;
+    if found.as_deref() == Some(wanted) {
+        return Ok(());
+    }
+    let found = found.map_or_else(|| "no branch".to_owned(), |found| format!("branch `{found}`"));
+    let path = here.repository.directory().display();
+    let message = format!(
+        "{OPERATION} failed: {path} is on {found} instead of `{wanted}`; check that out there, then retry"
+    );
+    Err(Box::new(NodeEnd::failed(message, 1)))
 }
 
 /// Commits what is staged, with the hooks of the repository.

@@ -9,7 +9,7 @@ use tidewheel_core::job::{Branch, Metadata, Slug};
 use super::checkout::{Checkout, failed};
 use super::names::{self, Done, stopped, text};
 use super::node::{Execute, Node, NodeEnd};
-use crate::git::{GitError, Repository};
+use crate::git::{Call, GitError, MOMENT, Repository, TRIES, is_half_seen};
 use crate::job::worktree;
 
 const OPERATION: &str = "worktree.prepare";
@@ -78,10 +78,20 @@ pub(super) fn make(
         fs::create_dir_all(folder)
             .map_err(|error| fail(format!("cannot make {}: {error}", folder.display())))?;
     }
-    for call in Repository::add_worktree(path, branch.as_str()) {
-        root.run(operation, &call, execute)?;
-    }
-    Ok(())
+    let [add, unlock] = Repository::add_worktree(path, branch.as_str());
+    let patiently = |call: &Call, execute: &mut Execute<'_>, undo: &dyn Fn() -> Done<()>| {
+        for _ in 0..TRIES {
+            match root.run(operation, call, execute) {
+                // Another job was making one just then.
+                Err(end) if is_half_seen(&end.summary) => undo()?,
+                ended => return ended.map(drop),
+            }
+            std::thread::sleep(MOMENT);
+        }
+        root.run(operation, call, execute).map(drop)
+    };
+    patiently(&add, execute, &|| git.remove_worktree(path).map_err(|error| fail(error.to_string())))?;
+    patiently(&unlock, execute, &|| Ok(()))
 }
 
 /// Returns where a worktree of a job is, without links.
@@ -134,9 +144,11 @@ fn make_branch(node: &Node<'_>, git: &Repository, branch: &Branch) -> Done<()> {
 /// Returns the commit that a branch is made from.
 pub(super) fn base_of(node: &Node<'_>, git: &Repository, operation: &str) -> Done<String> {
     let refused = |error: GitError| failed(operation, &error);
-    let named = match names::branch(node, "base")? {
-        Some(base) => Some(base),
-        None => names::branch(node, "target")?,
+    let is_head = text(node, "base").is_some_and(|base| base.trim() == "HEAD");
+    let named = match is_head {
+        true => None,
+        false => names::branch(node, "base")?
+            .map_or_else(|| names::branch(node, "target"), |base| Ok(Some(base)))?,
     };
     let Some(named) = named else {
         let head = git.commit_of("HEAD").map_err(refused)?;

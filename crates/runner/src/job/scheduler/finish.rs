@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use serde_json::Value;
 use tidewheel_core::job::{
     Answer, Artifact, Cause, Cleanup, Ended, Finished, JobId, JobOutcome, Manifest, Metadata, NodeOutcome,
-    Record, Refusal, RewindError, Shared, cancel, finish, loop_back, refuse, reset, rewind,
+    Question, Record, Refusal, RewindError, Shared, cancel, finish, loop_back, refuse, reset, rewind,
 };
 use tidewheel_core::time::Timestamp;
 use tidewheel_store::jobs::{JobStore as _, Marker, Payload};
@@ -13,6 +13,7 @@ use tidewheel_store::jobs::{JobStore as _, Marker, Payload};
 use super::error::SchedulerError;
 use super::pass::{Pass, key_row};
 use crate::job::worktree;
+use crate::probe::Prober;
 
 impl Pass<'_> {
     /// Takes over the end of an attempt, with its markers, its next attempt or its way back.
@@ -69,7 +70,11 @@ impl Pass<'_> {
     }
 
     /// Takes over what follows the end of a job.
-    fn take_finished(&mut self, record: &Record, finished: Finished, at: Timestamp) {
+    fn take_finished(&mut self, record: &Record, mut finished: Finished, at: Timestamp) {
+        if let Some(outcome) = &mut finished.outcome {
+            let ended = outcome.outcome;
+            outcome.artifacts.retain(|made| self.is_made(record, ended, made));
+        }
         self.batch.events.extend(finished.events.into_iter().map(|event| (record.id.clone(), event)));
         self.batch.outcomes.extend(finished.outcome);
         self.mark(&record.id, &finished.marks, at);
@@ -81,6 +86,29 @@ impl Pass<'_> {
             }));
         }
         self.batch.unmarked.extend(finished.unmarks.into_iter().map(|made| (record.id.clone(), made)));
+    }
+
+    /// Tells whether there is what a job is to have made. Markers are about to be written; of all else the world says.
+    fn is_made(&self, record: &Record, ended: NodeOutcome, made: &Artifact) -> bool {
+        match made {
+            Artifact::Custom { .. } => true,
+            // A job that succeeds has made its patch, and is not on record as such yet.
+            Artifact::CommandPatch { job_id }
+                if ended == NodeOutcome::Succeeded && job_id == record.id.as_str() =>
+            {
+                true
+            }
+            Artifact::CommandPatch { .. }
+            | Artifact::PlanBranch { .. }
+            | Artifact::PlanDoc { .. }
+            | Artifact::PlanCommits { .. }
+            | Artifact::TargetBranch { .. }
+            | Artifact::MergeSentinel { .. } => {
+                let options = &self.scheduler.options;
+                let prober = Prober::new(&options.root, &options.data, &self.scheduler.store);
+                prober.answer(&Question::Artifact(made.clone())) == Answer::Yes
+            }
+        }
     }
 
     /// Asks the policy of a job that may not start any more what becomes of it.

@@ -14,6 +14,12 @@ pub(super) const MARKERS: &str = "jobs/artifacts/custom";
 pub(super) const PAYLOADS: &str = "jobs/artifacts/data";
 /// The directory of the states that jobs share.
 pub(super) const SHARED: &str = "jobs/keys";
+/// The directory of all that is about artifacts.
+pub(super) const ARTIFACTS: &str = "jobs/artifacts";
+/// Where removed jobs go until they are swept up.
+pub(super) const BIN: &str = "jobs/tmp";
+/// The lock of whoever serves the times of jobs.
+pub(super) const SERVER_LOCK: &str = "daemon.lock";
 /// The lock of the turns.
 pub(super) const TURN_LOCK: &str = "scheduler.lock";
 /// When somebody has to look again.

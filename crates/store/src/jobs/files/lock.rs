@@ -2,6 +2,7 @@
 
 use std::fs::{File, TryLockError};
 use std::io::{self, Write as _};
+use std::os::unix::fs::MetadataExt as _;
 
 use rustix::fs::{FileType, Mode, OFlags, fstat, major, minor, openat};
 use tidewheel_core::job::JobId;
@@ -72,6 +73,44 @@ pub(super) fn is_held(root: &Root, id: &JobId) -> bool {
     let Ok(locks) = std::fs::read_to_string("/proc/locks") else { return true };
     let file = format!("{:02x}:{:02x}:{}", major(found.st_dev), minor(found.st_dev), found.st_ino);
     locks.lines().any(|line| line.split_ascii_whitespace().any(|word| word == file))
+        || is_input_of_somebody(found.st_dev, found.st_ino)
+}
+
+/// Tells whether a process has a file as its input, as a supervisor has its lock. In a container the kernel does not
+/// list a lock whose first holder is gone, though it was handed on.
+fn is_input_of_somebody(device: u64, inode: u64) -> bool {
+    let processes = std::fs::read_dir("/proc").into_iter().flatten().flatten();
+    let inputs = processes.filter_map(|process| std::fs::metadata(process.path().join("fd/0")).ok());
+    inputs.into_iter().any(|input| (input.dev(), input.ino()) == (device, inode))
+}
+
+/// Who holds a lock.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Holder {
+    /// The number of the process.
+    pub pid: u32,
+    /// Its name.
+    pub name: String,
+    /// Whether it was stopped, as by Ctrl-Z, and does nothing until somebody lets it go on.
+    pub is_stopped: bool,
+}
+
+/// Returns who holds a lock, by what the kernel lists.
+pub(super) fn holder(root: &Root, folder: &str, name: &str) -> Option<Holder> {
+    let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    let found = fstat(openat(root.folder(folder).ok()?, name, flags, Mode::empty()).ok()?).ok()?;
+    let file = format!("{:02x}:{:02x}:{}", major(found.st_dev), minor(found.st_dev), found.st_ino);
+    let locks = std::fs::read_to_string("/proc/locks").ok()?;
+    let pid = locks.lines().find_map(|line| {
+        let words: Vec<&str> = line.split_ascii_whitespace().collect();
+        // Those who only wait have an arrow before what they wait for.
+        let [_, "FLOCK", _, _, pid, at, ..] = words[..] else { return None };
+        if at == file { pid.parse().ok() } else { None }
+    })?;
+    let of = |name| std::fs::read_to_string(format!("/proc/{pid}/{name}")).unwrap_or_default();
+    // The name stands in brackets, and may have any character; the state is the first word behind it.
+    let is_stopped = of("stat").rsplit_once(") ").is_some_and(|(_, rest)| rest.starts_with(['T', 't']));
+    Some(Holder { pid, name: of("comm").trim_end().to_owned(), is_stopped })
 }
 
 fn open(root: &Root, folder: &str, name: &str) -> Result<File, JobStoreError> {

@@ -3,6 +3,7 @@
 mod append;
 mod artifacts;
 mod beneath;
+mod checkup;
 mod commit;
 mod folders;
 mod grave;
@@ -21,5 +22,7 @@ mod sweep;
 mod sync;
 mod turn;
 
-pub use index::{Glance, Survey};
+pub use checkup::{Checkup, Kept};
+pub use index::{Glance, IndexState, Survey};
+pub use lock::Holder;
 pub use store::Files;

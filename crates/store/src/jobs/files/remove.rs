@@ -8,12 +8,9 @@ use rustix::io::Errno;
 use tidewheel_core::job::{Artifact, JobId, RunId};
 
 use super::folders::Folders;
-use super::layout::{self, JOBS};
+use super::layout::{self, BIN, JOBS};
 use super::sweep;
 use crate::jobs::JobStoreError;
-
-/// Where removed jobs go until they are swept up.
-const BIN: &str = "jobs/tmp";
 
 /// Removes a job with all that is in its directory, unless its supervisor lives.
 pub(super) fn job(folders: &mut Folders<'_>, id: &JobId) -> Result<(), JobStoreError> {

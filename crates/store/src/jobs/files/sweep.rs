@@ -7,7 +7,7 @@ use rustix::fs::{AtFlags, unlinkat};
 use rustix::io::Errno;
 use rustix::process::{Pid, test_kill_process};
 
-use super::beneath;
+use super::beneath::{self, Root};
 use super::folders::Folders;
 use super::signature::Found;
 
@@ -33,6 +33,14 @@ pub(super) fn sweep(folders: &mut Folders<'_>, path: &str) {
     }
 }
 
+/// Tells whether a file in a directory of ours is what a writer that died has left.
+pub(super) fn is_leftover(root: &Root, path: &str, name: &str) -> bool {
+    // Whoever has the turn replaces the index by way of these; they are there for a moment only.
+    let is_of_index = name.starts_with("index.") && name.ends_with(".tmp");
+    (is_of_index || writer(name).is_some_and(is_dead))
+        && root.look(path).is_ok_and(|found| found.is_some_and(is_old))
+}
+
 /// Returns who wrote a temporary file: `.<name>.<process>.<count>.tmp`.
 fn writer(name: &str) -> Option<Pid> {
     let mut parts = name.strip_prefix('.')?.strip_suffix(".tmp")?.rsplitn(3, '.');
@@ -45,7 +53,8 @@ fn is_dead(process: Pid) -> bool {
     test_kill_process(process) == Err(Errno::SRCH)
 }
 
-fn is_old(found: Found) -> bool {
+/// Tells whether nobody has written something for so long that nobody is about to.
+pub(super) fn is_old(found: Found) -> bool {
     let written = Duration::from_nanos(found.signature.0.try_into().unwrap_or(0));
     let age = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH + written);
     age.is_ok_and(|age| age > OLD)

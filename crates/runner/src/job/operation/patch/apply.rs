@@ -9,7 +9,10 @@ use super::super::beneath;
 use super::super::node::Node;
 use super::files::PatchFile;
 use super::git::git;
+use super::headers;
 use super::tree::{self, Tree};
+use crate::git::lies_in;
+use crate::probe::EPHEMERAL;
 
 /// A directory for the work of one job, removed at the end unless somebody wants to keep it.
 #[derive(Debug)]
@@ -86,7 +89,12 @@ impl Scratch {
             let name = std::str::from_utf8(name).map_err(|_| fail("a name in it is not UTF-8".to_owned()))?;
             names.insert(name.to_owned());
         }
-        names.extend(sources(&file.bytes));
+        let written = headers::names(&file.bytes);
+        // Git would take the slash away, and what is meant for elsewhere would be made here.
+        if let Some(name) = written.all.iter().find(|name| headers::is_absolute(name)) {
+            return Err(fail(format!("it touches `{}`", name.escape_debug())));
+        }
+        names.extend(written.sources);
         match names.iter().find(|name| !is_ours(name)) {
             Some(name) => Err(fail(format!("it touches `{}`", name.escape_debug()))),
             None if names.is_empty() => Err(fail("it touches nothing".to_owned())),
@@ -195,48 +203,8 @@ fn strange_mode(line: &str) -> Option<&'static str> {
 /// Tells whether a name is one that a patch may touch: beneath the directory, and neither git's nor that of a job.
 fn is_ours(name: &str) -> bool {
     let is_git = |step: &str| step.eq_ignore_ascii_case(".git");
-    let is_of_jobs = [".tidewheel/jobs", ".tidewheel/tmp", ".tidewheel/tmp-worktrees"]
-        .iter()
-        .any(|taken| name.strip_prefix(taken).is_some_and(|rest| rest.is_empty() || rest.starts_with('/')));
+    let is_of_jobs = lies_in(name.as_bytes(), &EPHEMERAL);
     beneath::plain(name).is_some() && !name.split('/').any(is_git) && !is_of_jobs
-}
-
-/// Returns what files are renamed or copied from. A line of the text of a file may look like one; that does no harm.
-fn sources(patch: &[u8]) -> Vec<String> {
-    let lines = patch.split(|byte| *byte == b'\n').filter_map(|line| std::str::from_utf8(line).ok());
-    let named = lines
-        .filter_map(|line| line.strip_prefix("rename from ").or_else(|| line.strip_prefix("copy from ")));
-    named.filter_map(|name| unquoted(name.trim_end_matches('\r'))).collect()
-}
-
-/// Reads a name as git writes it: with quotes and escapes where it has to.
-fn unquoted(name: &str) -> Option<String> {
-    let Some(inner) = name.strip_prefix('"').and_then(|name| name.strip_suffix('"')) else {
-        return Some(name.to_owned());
-    };
-    let mut bytes = Vec::new();
-    let mut rest = inner.bytes();
-    while let Some(byte) = rest.next() {
-        if byte != b'\\' {
-            bytes.push(byte);
-            continue;
-        }
-        bytes.push(match rest.next()? {
-            b'a' => 7,
-            b'b' => 8,
-            b't' => b'\t',
-            b'n' => b'\n',
-            b'v' => 11,
-            b'f' => 12,
-            b'r' => b'\r',
-            digit @ b'0'..=b'3' => {
-                let octal = |digit: u8| (b'0'..=b'7').contains(&digit).then(|| digit - b'0');
-                (octal(digit)? << 6) | (octal(rest.next()?)? << 3) | octal(rest.next()?)?
-            }
-            other => other,
-        });
-    }
-    String::from_utf8(bytes).ok()
 }
 
 #[cfg(test)]
@@ -244,24 +212,20 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_are_read_as_git_writes_them() {
-        assert_eq!(unquoted("a b").unwrap(), "a b");
-        assert_eq!(unquoted(r#""\303\244\t\"x\"""#).unwrap(), "ä\t\"x\"");
-        assert_eq!(unquoted(r#""\3""#), None);
-        assert_eq!(
-            sources(b"rename from a\nrename to b\ncopy from \"c\\td\"\n+copy from e\n"),
-            ["a", "c\td"]
-        );
-    }
-
-    #[test]
     fn what_is_not_ours_is_known_by_its_name() {
         for name in ["a", "a/b", ".tidewheel/workflows/a.toml", ".gitignore", ".tidewheel/jobs-old"] {
             assert!(is_ours(name), "{name}");
         }
-        for name in
-            ["", "/a", "../a", "a/../../b", ".git/config", "a/.GIT/hooks/x", ".tidewheel/jobs/x/job.json"]
-        {
+        for name in [
+            "",
+            "/a",
+            "../a",
+            "a/../../b",
+            ".git/config",
+            "a/.GIT/hooks/x",
+            ".tidewheel/jobs/x/job.json",
+            "a/.tidewheel/sessions/x",
+        ] {
             assert!(!is_ours(name), "{name}");
         }
         assert_eq!(strange_mode(" create mode 120000 x"), Some("a link"));

@@ -6,6 +6,7 @@ use tidewheel_core::job::JobId;
 use tidewheel_core::job::template::patch_files;
 
 use super::super::beneath;
+use super::super::execution_root::{beneath_root, execution_root};
 use super::super::node::Node;
 
 /// A patch with more bytes is none that anybody reads.
@@ -23,7 +24,11 @@ pub(super) struct Prepared {
 /// What is kept of one patch file.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Kept {
+    /// As it was named.
     pub(super) path: String,
+    /// The directory that it was named from, relative to the root: where its node runs.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub(super) from: String,
     pub(super) bytes: usize,
     /// The blake3 hash of it.
     pub(super) digest: String,
@@ -46,22 +51,22 @@ pub(super) fn of(node: &Node<'_>) -> Result<Vec<PatchFile>, String> {
         Some(value) => Some(patch_files(value).map_err(|why| format!("files_json {why}"))?),
         None => None,
     };
-    let (paths, known) = match (given, prepared) {
+    let here = from(node)?;
+    let (named, known): (Vec<(String, String)>, _) = match (given, prepared) {
         (Some(paths), prepared) => {
             // Whoever names others than were prepared means them as they are.
             let is_same = |prepared: &Prepared| prepared.files.iter().map(|file| &file.path).eq(&paths);
-            let known = prepared.filter(is_same).map(|prepared| prepared.files);
-            (paths, known)
+            match prepared.filter(is_same) {
+                Some(prepared) => (named(&prepared), Some(prepared.files)),
+                None => (paths.into_iter().map(|path| (here.clone(), path)).collect(), None),
+            }
         }
-        (None, Some(prepared)) => {
-            let paths = prepared.files.iter().map(|file| file.path.clone()).collect();
-            (paths, Some(prepared.files))
-        }
+        (None, Some(prepared)) => (named(&prepared), Some(prepared.files)),
         (None, None) => {
             return Err("it has no files_json, and no patches were prepared in its run".to_owned());
         }
     };
-    let files = read_all(node, &paths)?;
+    let files = read(node, &named)?;
     for (file, known) in files.iter().zip(known.iter().flatten()) {
         if file.kept != *known {
             return Err(format!("`{}` was changed since it was prepared", file.kept.path));
@@ -70,15 +75,37 @@ pub(super) fn of(node: &Node<'_>) -> Result<Vec<PatchFile>, String> {
     Ok(files)
 }
 
-/// Reads patch files beneath the repository.
+/// Returns the files that were prepared, each with the directory that it was named from.
+fn named(prepared: &Prepared) -> Vec<(String, String)> {
+    prepared.files.iter().map(|file| (file.from.clone(), file.path.clone())).collect()
+}
+
+/// Returns the directory that a node names files from, relative to the root; nothing for that itself.
+fn from(node: &Node<'_>) -> Result<String, String> {
+    let directory = execution_root(node.root, &node.record.metadata).map_err(|error| error.to_string())?;
+    let root = node.root.canonicalize().map_err(|error| format!("the root cannot be found: {error}"))?;
+    let from = directory.strip_prefix(root).unwrap_or(&directory).to_str();
+    from.map(str::to_owned).ok_or_else(|| "the directory of the node has a name that is not UTF-8".to_owned())
+}
+
+/// Reads patch files from where a node runs.
 pub(super) fn read_all(node: &Node<'_>, paths: &[String]) -> Result<Vec<PatchFile>, String> {
-    let read = |path: &String| {
-        let bytes = beneath::read(node.root, path, MOST_BYTES);
+    let here = from(node)?;
+    read(node, &paths.iter().map(|path| (here.clone(), path.clone())).collect::<Vec<_>>())
+}
+
+/// Reads patch files, each beneath a directory of the repository.
+fn read(node: &Node<'_>, named: &[(String, String)]) -> Result<Vec<PatchFile>, String> {
+    let read = |(from, path): &(String, String)| {
+        let directory =
+            beneath_root(node.root, from).map_err(|error| format!("cannot read `{path}`: {error}"))?;
+        let bytes = beneath::read(&directory, path, MOST_BYTES);
         let bytes = bytes.map_err(|error| format!("cannot read `{path}`: {error}"))?;
         let digest = blake3::hash(&bytes).to_hex().to_string();
-        Ok(PatchFile { kept: Kept { path: path.clone(), bytes: bytes.len(), digest }, bytes })
+        let kept = Kept { path: path.clone(), from: from.clone(), bytes: bytes.len(), digest };
+        Ok(PatchFile { kept, bytes })
     };
-    paths.iter().map(read).collect()
+    named.iter().map(read).collect()
 }
 
 /// Returns the one job of the run that does this; `None` if there is none or more than one.

@@ -6,6 +6,7 @@ mod execute;
 mod files;
 mod finalize;
 mod git;
+mod headers;
 mod journal;
 mod prepare;
 mod tree;

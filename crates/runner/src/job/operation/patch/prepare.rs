@@ -26,12 +26,11 @@ fn prepare(node: &Node<'_>) -> Result<usize, String> {
     let document = json!({
         "version": 1,
         "job_id": node.record.id.as_str(),
-        "files": files.iter().zip(&names).map(|(file, names)| json!({
-            "path": file.kept.path,
-            "bytes": file.kept.bytes,
-            "digest": file.kept.digest,
-            "touches": names,
-        })).collect::<Vec<_>>(),
+        "files": files.iter().zip(&names).map(|(file, names)| {
+            let mut kept = json!(file.kept);
+            kept["touches"] = json!(names);
+            kept
+        }).collect::<Vec<_>>(),
         "written_at": node.around.now().to_string(),
     });
     files::keep(node, FILE, &document)?;

@@ -58,12 +58,10 @@ pub(super) fn write_all(directory: &Path, tree: &Tree) -> Result<(), String> {
 pub(super) fn write(directory: &Path, name: &str, plain: &Plain) -> Result<(), String> {
     let fail = |error: std::io::Error| format!("cannot write `{name}`: {error}");
     let place = directory.join(name);
-    let parent = place.parent().unwrap_or(directory);
-    fs::create_dir_all(parent).map_err(fail)?;
-    // No link on the way leads elsewhere.
-    let real = parent.canonicalize().map_err(fail)?;
-    let expected = directory.canonicalize().map_err(fail)?;
     let below = Path::new(name).parent().unwrap_or_else(|| Path::new(""));
+    let real = beneath::make_folder(directory, below).map_err(fail)?;
+    // No link on the way leads elsewhere.
+    let expected = directory.canonicalize().map_err(fail)?;
     if real != expected.join(below) {
         return Err(format!("`{name}` lies behind a link"));
     }

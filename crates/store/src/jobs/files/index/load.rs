@@ -281,6 +281,16 @@ fn header(boot: &str, generation: u64, cursor: u64) -> String {
     format!("tidewheel-live 1 {boot} {generation:020} {cursor:020}\n")
 }
 
+/// Tells whether a log begins as one does that was written before the machine started.
+pub(super) fn is_of_earlier_start(log: &str) -> bool {
+    let head = log.get(..HEADER);
+    let of = head.and_then(|head| head.strip_prefix("tidewheel-live 1 ")?.get(..36));
+    let own = boot();
+    of.is_some_and(|of| {
+        own.as_deref() != Some(of) && head.is_some_and(|head| parse_header(head, of).is_some())
+    })
+}
+
 fn parse_header(head: &str, boot: &str) -> Option<(u64, u64)> {
     let rest = head.strip_prefix("tidewheel-live 1 ")?.strip_prefix(boot)?.strip_prefix(' ')?;
     let (generation, cursor) = rest.strip_suffix('\n')?.split_once(' ')?;

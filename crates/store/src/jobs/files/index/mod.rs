@@ -7,6 +7,7 @@
 
 mod check;
 mod done;
+mod inspect;
 mod line;
 mod live;
 mod load;
@@ -15,6 +16,8 @@ mod survey;
 mod threads;
 mod view;
 
+pub use inspect::IndexState;
+pub(in crate::jobs::files) use inspect::inspect;
 pub(in crate::jobs::files) use line::Entry;
 pub(in crate::jobs::files) use load::Index;
 pub(in crate::jobs::files) use merge::Written;

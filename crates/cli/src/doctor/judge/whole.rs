@@ -1,0 +1,54 @@
+//! All judgements together, in the order in which they are told.
+
+use super::{directory, jobs, records, store, surroundings, worktrees};
+use crate::doctor::facts::{Facts, Kind};
+use crate::doctor::finding::{Check, Finding};
+
+/// Says what the facts mean. Each check that has nothing to complain about says so.
+pub(crate) fn judge(facts: &Facts) -> Vec<Finding> {
+    let mut found = directory::place(facts);
+    if facts.data == Kind::Directory {
+        found.extend(directory::rights(facts));
+        found.extend(directory::space(facts));
+        match &facts.jobs {
+            Ok(checkup) => {
+                found.extend(directory::clock(facts, checkup));
+                found.extend(jobs::lock(facts, checkup));
+                found.extend(records::records(facts, checkup));
+                found.extend(records::runs(checkup));
+                found.extend(jobs::index(checkup));
+                found.extend(jobs::supervisors(checkup));
+                found.extend(jobs::leftovers(checkup));
+                found.extend(worktrees::worktrees(facts));
+                found.extend(worktrees::sentinels(facts, checkup));
+            }
+            Err(why) => found.push(
+                Finding::broken(Check::Records, ".tidewheel/jobs", format!("the jobs cannot be read: {why}"))
+                    .todo("Give yourself the right to read all of it, and look again."),
+            ),
+        }
+    }
+    found.extend(surroundings::git(&facts.git));
+    if facts.data == Kind::Directory {
+        found.extend(surroundings::config(facts));
+        found.extend(surroundings::templates(facts));
+        found.extend(surroundings::agents(facts));
+    }
+    found.extend(facts.store.iter().flat_map(|of| store::store(of, facts.now)));
+    found
+}
+
+/// Names some things, and says how many more there are.
+pub(crate) fn some<T: ToString>(names: &[T]) -> String {
+    const MOST: usize = 3;
+    let shown: Vec<String> = names.iter().take(MOST).map(ToString::to_string).collect();
+    match names.len().saturating_sub(MOST) {
+        0 => shown.join(", "),
+        more => format!("{} and {more} more", shown.join(", ")),
+    }
+}
+
+/// Says how many there are of something whose plural has an s.
+pub(super) fn counted(count: usize, thing: &str) -> String {
+    if count == 1 { format!("1 {thing}") } else { format!("{count} {thing}s") }
+}
