@@ -32,7 +32,8 @@ impl Run {
     /// Returns the events; a definition with nothing new gives none.
     ///
     /// ```
-    /// use tidewheel_core::workflow::{Workflow, step};
+    /// # use tidewheel_core as tidewheel;
+    /// use tidewheel::workflow::{Workflow, step};
     ///
     /// let builder = Workflow::new("numbers").add(step("inc", |x: i64| x + 1));
     /// let mut run = builder.clone().build()?.run("first");

@@ -118,9 +118,10 @@ impl Span {
     /// Reads a span as people write it: `500ms`, `30s`, `2h 30m`, `1d`, `PT30S`.
     ///
     /// ```
-    /// use tidewheel_core::time::Span;
+    /// # use tidewheel_core as tidewheel;
+    /// use tidewheel::time::Span;
     /// assert_eq!(Span::parse("1m 30s")?, Span::from_secs(90));
-    /// # Ok::<(), tidewheel_core::time::SpanError>(())
+    /// # Ok::<(), tidewheel::time::SpanError>(())
     /// ```
     ///
     /// # Errors

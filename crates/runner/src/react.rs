@@ -18,9 +18,10 @@ use crate::in_memory::drive;
 /// How a run is driven in parallel.
 ///
 /// ```
-/// use tidewheel_runner::{Options, SyncWork};
+/// # mod tidewheel { pub use tidewheel_runner::*; pub use tidewheel_runner::Options as ReactOptions; }
+/// use tidewheel::{ReactOptions, SyncWork};
 ///
-/// let options = Options::new().max_concurrency(8).sync_work(SyncWork::Inline);
+/// let options = ReactOptions::new().max_concurrency(8).sync_work(SyncWork::Inline);
 /// # assert!(format!("{options:?}").contains('8'));
 /// ```
 #[derive(Clone, Debug, Default)]
@@ -52,6 +53,22 @@ impl fmt::Debug for Checkpoint {
 }
 
 /// Where work that is not async is done.
+///
+/// ```
+/// # mod tidewheel { pub use tidewheel_core::*; pub use tidewheel_runner::*; pub use tidewheel_runner::Options as ReactOptions; }
+/// use tidewheel::workflow::{Workflow, step};
+/// use tidewheel::{ReactOptions, SyncWork, react_until_satisfied};
+///
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// let workflow = Workflow::new("numbers").add(step("inc", |x: i64| x + 1)).build()?;
+/// let mut run = workflow.run("first");
+/// let quick = ReactOptions::new().sync_work(SyncWork::Inline);
+/// react_until_satisfied(&mut run, 41_i64, quick).await?;
+/// assert_eq!(run.result::<i64>("inc")?, Some(42));
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum SyncWork {
     /// On the runtime's threads for blocking work. Whatever a step does, the runtime and the other steps go
@@ -133,8 +150,9 @@ impl Options {
 /// There is no Tokio runtime around it.
 ///
 /// ```
-/// use tidewheel_core::workflow::{Workflow, step};
-/// use tidewheel_runner::{Options, react_until_satisfied};
+/// # mod tidewheel { pub use tidewheel_core::*; pub use tidewheel_runner::*; pub use tidewheel_runner::Options as ReactOptions; }
+/// use tidewheel::workflow::{Workflow, step};
+/// use tidewheel::{ReactOptions, react_until_satisfied};
 ///
 /// # #[tokio::main(flavor = "current_thread")]
 /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -144,7 +162,7 @@ impl Options {
 ///     .add(step("sum", |inc: i64, double: i64| inc + double).after(["inc", "double"]))
 ///     .build()?;
 /// let mut run = workflow.run("first");
-/// react_until_satisfied(&mut run, 5_i64, Options::new()).await?;
+/// react_until_satisfied(&mut run, 5_i64, ReactOptions::new()).await?;
 /// assert_eq!(run.result::<i64>("sum")?, Some(16));
 /// # Ok(())
 /// # }
@@ -170,6 +188,23 @@ pub async fn react_until_satisfied<T: Payload>(
 /// goes on to its end and its result is discarded, and the run offers all of it again: it can be driven on.
 ///
 /// A retry waits without a slot: other work goes on in its place.
+///
+/// ```
+/// # mod tidewheel { pub use tidewheel_core::*; pub use tidewheel_runner::*; pub use tidewheel_runner::Options as ReactOptions; }
+/// use tidewheel::workflow::{Workflow, step};
+/// use tidewheel::{ReactOptions, run_until_satisfied};
+///
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// let workflow = Workflow::new("numbers").add(step("inc", |x: i64| x + 1)).build()?;
+/// let mut run = workflow.run("first");
+/// run.plan(1_i64);
+/// run.plan(2_i64); // both inputs at once
+/// run_until_satisfied(&mut run, ReactOptions::new()).await?;
+/// assert_eq!(run.results::<i64>("inc")?, [2, 3]);
+/// # Ok(())
+/// # }
+/// ```
 ///
 /// # Errors
 /// A policy has a field that cannot act here. Nothing was done.

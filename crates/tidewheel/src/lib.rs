@@ -158,6 +158,8 @@
 //! year.
 //!
 //! ```
+//! use tidewheel::decide::{Action, ReasonCode, RetryPolicy, Situation, decide};
+//! use tidewheel::policy::JitterSeed;
 //! use tidewheel::prelude::*;
 //!
 //! let policy = RetryPolicy::from(&Policy::llm().jitter(Jitter::Full).resolved()?);
@@ -173,7 +175,9 @@
 //! What would a policy do to work that fails twice? Ask before you deploy it.
 //!
 //! ```
+//! use tidewheel::policy::JitterSeed;
 //! use tidewheel::prelude::*;
+//! use tidewheel::view::{Script, rehearse};
 //!
 //! let script = Script {
 //!     failures: 2,
@@ -186,21 +190,29 @@
 //! # Ok::<(), tidewheel::Problems>(())
 //! ```
 
+pub mod decide;
+pub mod driver;
+pub mod event;
+pub mod fact;
 #[cfg(doctest)]
 mod guides;
+pub mod policy;
 pub mod prelude;
+pub mod process;
 #[cfg(doctest)]
 mod readme;
+pub mod run;
+pub mod store;
+pub mod telemetry;
+pub mod time;
+pub mod view;
+pub mod work;
+pub mod workflow;
 
-pub use tidewheel_core::{
-    Change, EventError, Executed, Fact, Failed, Location, Outcome, Prepared, Problem, Problems, ReopenError,
-    ReplayError, Runnable, Signature, Ticket, Wait, decide, event, fact, policy, run, time, view, work,
-    workflow,
-};
+pub use tidewheel_core::{Location, Problem, Problems};
+pub use tidewheel_runner::react::Options as ReactOptions;
 pub use tidewheel_runner::{
     AskError, Checkpoints, Command, CommandError, Control, DriveOptions, Executor, Hooks, InputError,
-    ResultError, RunEvent, RunHandle, Runner, RunnerOptions, Sent, StartError, StartOptions, command, drive,
-    driver, execute_with_policies, process, react, react_until_satisfied, run_until_satisfied, runner,
-    telemetry,
+    ResultError, RunEvent, RunHandle, Runner, RunnerOptions, Sent, StartError, StartOptions, SyncWork,
+    command, drive, execute_with_policies, react_until_satisfied, run_until_satisfied,
 };
-pub use tidewheel_store::{self as store, Filter, Page, RunRecord, Status, StoreError};

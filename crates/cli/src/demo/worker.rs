@@ -15,6 +15,7 @@ use tidewheel_core::workflow::{BuildErrors, Workflow, map, reduce, rule, step};
 use tidewheel_runner::{Hooks, Runner, RunnerOptions};
 
 use crate::exit::Exit;
+use crate::store::with_causes;
 
 /// Runs the order of the demo; the demo starts this by itself
 #[derive(Debug, Args)]
@@ -182,15 +183,4 @@ fn say(word: &Word) {
     let line = serde_json::to_string(word).expect("invariant: a word has no key that is not a string");
     let mut stream = io::stdout().lock();
     drop(writeln!(stream, "{line}").and_then(|()| stream.flush()));
-}
-
-fn with_causes(error: &(dyn std::error::Error + 'static)) -> String {
-    let mut text = error.to_string();
-    let mut source = error.source();
-    while let Some(cause) = source {
-        text.push_str(": ");
-        text.push_str(&cause.to_string());
-        source = cause.source();
-    }
-    text
 }

@@ -5,7 +5,8 @@ use super::envelope::{LONGEST_BACKOFF_MS, MOST_DIAGNOSTICS, MOST_REASON_CODES};
 /// The scheduler engine. It holds budgets and nothing else: equal requests get equal answers.
 ///
 /// ```
-/// use tidewheel_core::decide::{Budgets, Engine};
+/// # use tidewheel_core as tidewheel;
+/// use tidewheel::decide::{Budgets, Engine};
 ///
 /// let engine = Engine::default();
 /// let answer = engine.evaluate_json(r#"{"envelope": {}}"#);

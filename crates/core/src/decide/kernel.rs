@@ -12,9 +12,10 @@ use crate::time::{Span, Timestamp};
 /// advances it, by one.
 ///
 /// ```
-/// use tidewheel_core::decide::{self, Action, Outcome, RetryPolicy, Situation};
-/// use tidewheel_core::policy::{JitterSeed, Policy};
-/// use tidewheel_core::time::Timestamp;
+/// # use tidewheel_core as tidewheel;
+/// use tidewheel::decide::{self, Action, Outcome, RetryPolicy, Situation};
+/// use tidewheel::policy::{JitterSeed, Policy};
+/// use tidewheel::time::Timestamp;
 ///
 /// let policy = RetryPolicy::from(&Policy::llm().resolved()?);
 /// let now = Timestamp::from_millis(10_000);
@@ -22,7 +23,7 @@ use crate::time::{Span, Timestamp};
 /// let decision = decide::decide(&policy, &failed);
 /// assert_eq!(decision.action, Action::RetryAt(Timestamp::from_millis(11_000)));
 /// assert_eq!(decision.attempt_next, 1);
-/// # Ok::<(), tidewheel_core::Problems>(())
+/// # Ok::<(), tidewheel::Problems>(())
 /// ```
 #[must_use]
 pub fn decide(policy: &RetryPolicy, situation: &Situation) -> Decision {

@@ -13,9 +13,10 @@ use crate::json::{Field, Fields};
 /// The logged form has the fields `policy` and `context` of a kernel question, so that anybody can ask again.
 ///
 /// ```
-/// use tidewheel_core::decide::{Record, RetryPolicy, Situation};
-/// use tidewheel_core::policy::{JitterSeed, Policy};
-/// use tidewheel_core::time::Timestamp;
+/// # use tidewheel_core as tidewheel;
+/// use tidewheel::decide::{Record, RetryPolicy, Situation};
+/// use tidewheel::policy::{JitterSeed, Policy};
+/// use tidewheel::time::Timestamp;
 ///
 /// let policy = RetryPolicy::from(&Policy::llm().resolved()?);
 /// let seed = JitterSeed::new("run-1", "classify");

@@ -15,6 +15,17 @@ use crate::json::{self, Fields};
 const MAX_DEPTH: usize = 32;
 
 /// One thing that is wrong with what somebody wrote.
+///
+/// ```
+/// # use tidewheel_core as tidewheel;
+/// use tidewheel::policy::Policy;
+///
+/// let problems = Policy::from_toml("max_retries = 3\ntimeout = 'soon'").unwrap_err();
+/// let problem = &problems.all()[0];
+/// assert_eq!(problem.path, "timeout");
+/// let place = problem.location.as_ref().expect("it stands in a file");
+/// assert_eq!((place.line, place.column), (2, 11));
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Problem {
     /// The field, with the way to it: `policies[2].timeout`.
@@ -64,6 +75,16 @@ impl fmt::Display for Problem {
 }
 
 /// A place in a text.
+///
+/// ```
+/// # use tidewheel_core as tidewheel;
+/// use tidewheel::policy::Policy;
+///
+/// let source = "max_retries = 'many'";
+/// let problems = Policy::from_toml(source).unwrap_err();
+/// let place = problems.all()[0].location.as_ref().expect("it stands in a file");
+/// assert_eq!(&source[place.span.clone()], "'many'");
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Location {
     /// The line, counted from one.

@@ -13,13 +13,14 @@ use serde_json::value::RawValue;
 /// A value of any type, cheap to clone.
 ///
 /// ```
-/// use tidewheel_core::fact::Value;
+/// # use tidewheel_core as tidewheel;
+/// use tidewheel::fact::Value;
 ///
 /// let order = Value::new(vec![1, 2, 3]);
 /// assert_eq!(order.get::<Vec<i32>>()?, vec![1, 2, 3]);          // the same type: a clone
 /// assert_eq!(order.get::<Vec<u8>>()?, vec![1, 2, 3]);           // another type: by way of JSON
 /// assert_eq!(order.to_json()?, serde_json::json!([1, 2, 3]));
-/// # Ok::<(), tidewheel_core::fact::ValueError>(())
+/// # Ok::<(), tidewheel::fact::ValueError>(())
 /// ```
 #[derive(Clone)]
 pub struct Value(Arc<dyn Held>);

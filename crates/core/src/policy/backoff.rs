@@ -120,8 +120,9 @@ impl Delays {
     /// Returns the delay after the failed `attempt` (counted from zero) of the work that `seed` identifies.
     ///
     /// ```
-    /// use tidewheel_core::policy::{Backoff, Delays, Jitter, JitterSeed};
-    /// use tidewheel_core::time::Span;
+    /// # use tidewheel_core as tidewheel;
+    /// use tidewheel::policy::{Backoff, Delays, Jitter, JitterSeed};
+    /// use tidewheel::time::Span;
     ///
     /// let delays = Delays {
     ///     backoff: Backoff::exponential(),

@@ -20,7 +20,8 @@ impl Policy {
     /// Reads one policy from TOML.
     ///
     /// ```
-    /// use tidewheel_core::policy::Policy;
+    /// # use tidewheel_core as tidewheel;
+    /// use tidewheel::policy::Policy;
     ///
     /// let policy = Policy::from_toml("max_retries = 2\nbackoff = 'linear'\ntimeout = '10s'")?;
     /// assert_eq!(policy.resolved()?.max_retries, 2);
@@ -30,7 +31,7 @@ impl Policy {
     ///     error.to_string(),
     ///     "line 1, column 1: max_retrys: is not a known field (did you mean `max_retries`?)"
     /// );
-    /// # Ok::<(), tidewheel_core::Problems>(())
+    /// # Ok::<(), tidewheel::Problems>(())
     /// ```
     ///
     /// # Errors

@@ -41,7 +41,8 @@ impl Policy {
     /// named under `functions`.
     ///
     /// ```
-    /// use tidewheel_core::policy::{Policy, Recovery};
+    /// # use tidewheel_core as tidewheel;
+    /// use tidewheel::policy::{Policy, Recovery};
     ///
     /// let policy = Policy::fast_fail().fallback(|_, _, _| Recovery::value(0));
     /// let record = policy.to_record();
@@ -50,7 +51,7 @@ impl Policy {
     ///     r#"{"v":1,"max_retries":0,"timeout":"5s","on_failure":"halt","functions":["fallback"]}"#
     /// );
     /// assert_eq!(Policy::from_record(&record)?.functions, ["fallback"]);
-    /// # Ok::<(), tidewheel_core::Problems>(())
+    /// # Ok::<(), tidewheel::Problems>(())
     /// ```
     #[must_use]
     pub fn to_record(&self) -> String {

@@ -49,7 +49,8 @@ impl Rule {
 /// Rules in order, all of them checked and their patterns compiled.
 ///
 /// ```
-/// use tidewheel_core::policy::{self, NodeInfo, Overlay, Policy, Rules};
+/// # use tidewheel_core as tidewheel;
+/// use tidewheel::policy::{self, NodeInfo, Overlay, Policy, Rules};
 ///
 /// let base = Rules::new([
 ///     (policy::pattern("^llm_"), Policy::llm()),
@@ -61,7 +62,7 @@ impl Rule {
 /// assert_eq!(rules.resolve(&NodeInfo::step("llm_judge")).policy.max_retries, 9);
 /// assert_eq!(rules.resolve(&NodeInfo::step("llm_classify")).policy.max_retries, 3);
 /// assert_eq!(rules.resolve(&NodeInfo::step("store")).rule, Some(2));
-/// # Ok::<(), tidewheel_core::Problems>(())
+/// # Ok::<(), tidewheel::Problems>(())
 /// ```
 #[derive(Clone, Debug, Default)]
 pub struct Rules {

@@ -82,6 +82,19 @@ impl<'a> NodeInfo<'a> {
 ///
 /// It can be written, and read back by [`Failure::from_json`]; it has no `Deserialize`, because work that
 /// returns `Result<T, Failure>` could then not be told from work whose value is that `Result`.
+///
+/// ```
+/// # use tidewheel_core as tidewheel;
+/// use std::time::Duration;
+/// use tidewheel::policy::{Failure, Policy};
+///
+/// let busy = Failure::new("too many requests").code(429).retry_after(Duration::from_secs(20));
+/// let wrong = Failure::new("no such account").code("unknown_account").non_retryable();
+/// let policy = Policy::new().max_retries(3).resolved()?;
+/// assert!(policy.retries(&busy) && !policy.retries(&wrong));
+/// assert_eq!(busy.to_string(), "[429] too many requests");
+/// # Ok::<(), tidewheel::Problems>(())
+/// ```
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Failure {
     /// A number or a word that the failing work chose: `429`, `timeout`, `lost`.

@@ -23,7 +23,8 @@ macro_rules! fields {
         /// when the policy is resolved, with every other problem.
         ///
         /// ```
-        /// use tidewheel_core::policy::{Backoff, OnFailure, Policy};
+        /// # use tidewheel_core as tidewheel;
+        /// use tidewheel::policy::{Backoff, OnFailure, Policy};
         ///
         /// let policy = Policy::new().max_retries(3).backoff(Backoff::exponential()).timeout("10s");
         /// let resolved = policy.resolved()?;
@@ -32,7 +33,7 @@ macro_rules! fields {
         ///
         /// let error = Policy::new().timeout("ten seconds").resolved().unwrap_err();
         /// assert!(error.to_string().starts_with("timeout: `ten seconds` is no span of time"));
-        /// # Ok::<(), tidewheel_core::Problems>(())
+        /// # Ok::<(), tidewheel::Problems>(())
         /// ```
         #[derive(Clone, Debug, Default)]
         pub struct Policy {

@@ -7,24 +7,24 @@ use serde::Serialize;
 use super::picture::{Arrow, Line, Picture, Shape, Spot, mermaid_text, put};
 use crate::policy::Kind;
 use crate::run::Run;
-use crate::workflow::{Node, NodeIx, Workflow};
+use crate::workflow::{self, NodeIx, Workflow};
 
 /// A workflow as a graph of nodes and edges.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct GraphView {
+pub struct Graph {
     /// The version of this form.
     pub version: u32,
     /// The name of the workflow.
     pub workflow: String,
     /// The nodes, parents first.
-    pub nodes: Vec<NodeView>,
+    pub nodes: Vec<Node>,
     /// From node to node, by their places in the list.
-    pub edges: Vec<EdgeView>,
+    pub edges: Vec<Edge>,
 }
 
 /// One node.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct NodeView {
+pub struct Node {
     /// Its name, if it has one.
     pub name: Option<String>,
     /// What it is.
@@ -39,7 +39,7 @@ pub struct NodeView {
 
 /// One edge. `from` is `None` for the input.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct EdgeView {
+pub struct Edge {
     /// Where it begins.
     pub from: Option<NodeIx>,
     /// Where it ends.
@@ -49,20 +49,20 @@ pub struct EdgeView {
 impl Workflow {
     /// Returns the graph as data.
     #[must_use]
-    pub fn graph_view(&self) -> GraphView {
+    pub fn graph(&self) -> Graph {
         let graph = &self.0;
-        let node = |node: &Node| NodeView {
+        let node = |node: &workflow::Node| Node {
             name: node.name.as_deref().map(str::to_owned),
             kind: node.kind,
             id: node.id.to_string(),
             gives: node.gives.to_string(),
             tags: node.tags.clone(),
         };
-        let from_input = graph.roots.iter().map(|edge| EdgeView { from: None, to: edge.to });
+        let from_input = graph.roots.iter().map(|edge| Edge { from: None, to: edge.to });
         let between = (0..).zip(&graph.nodes).flat_map(|(from, node)| {
-            node.children.iter().map(move |edge| EdgeView { from: Some(from), to: edge.to })
+            node.children.iter().map(move |edge| Edge { from: Some(from), to: edge.to })
         });
-        GraphView {
+        Graph {
             version: 1,
             workflow: self.name().to_owned(),
             nodes: graph.nodes.iter().map(node).collect(),
@@ -73,24 +73,25 @@ impl Workflow {
     /// Returns a Mermaid flowchart.
     ///
     /// ```
-    /// use tidewheel_core::workflow::{Workflow, step};
+    /// # use tidewheel_core as tidewheel;
+    /// use tidewheel::workflow::{Workflow, step};
     ///
     /// let workflow = Workflow::new("w").add(step("a", |x: i64| x)).build()?;
     /// assert_eq!(
     ///     workflow.to_mermaid(),
     ///     "flowchart TD\n    input((input))\n    n0[\"a\"]\n    input --> n0\n"
     /// );
-    /// # Ok::<(), tidewheel_core::workflow::BuildErrors>(())
+    /// # Ok::<(), tidewheel::workflow::BuildErrors>(())
     /// ```
     #[must_use]
     pub fn to_mermaid(&self) -> String {
-        picture(&self.graph_view()).mermaid()
+        picture(&self.graph()).mermaid()
     }
 
     /// Returns a graph for Graphviz.
     #[must_use]
     pub fn to_dot(&self) -> String {
-        picture(&self.graph_view()).dot()
+        picture(&self.graph()).dot()
     }
 }
 
@@ -118,9 +119,9 @@ impl Run {
 }
 
 /// The input stands first.
-fn picture(view: &GraphView) -> Picture {
+fn picture(view: &Graph) -> Picture {
     let input = Spot { id: "input".to_owned(), lines: Vec::new(), shape: Shape::Circle, look: None };
-    let spot = |(ix, node): (usize, &NodeView)| Spot {
+    let spot = |(ix, node): (usize, &Node)| Spot {
         id: format!("n{ix}"),
         lines: vec![node.name.as_deref().unwrap_or_else(|| node.kind.name()).to_owned()],
         shape: match node.kind {
@@ -133,7 +134,7 @@ fn picture(view: &GraphView) -> Picture {
         },
         look: None,
     };
-    let arrow = |edge: &EdgeView| Arrow {
+    let arrow = |edge: &Edge| Arrow {
         from: edge.from.map_or(0, |from| from as usize + 1),
         to: edge.to as usize + 1,
         label: None,

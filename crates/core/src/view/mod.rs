@@ -11,7 +11,7 @@ mod steer;
 mod story;
 
 pub use explain::explain;
-pub use graph::{EdgeView, GraphView, NodeView};
+pub use graph::{Edge, Graph, Node};
 pub use moment::{absolute, between, long, moment, relative};
 pub use rehearsal::{Attempt, Rehearsal, Script, rehearse};
 pub use spent::{Spent, SpentRow};

@@ -47,9 +47,10 @@ pub struct Attempt {
 /// limits and queues.
 ///
 /// ```
-/// use tidewheel_core::policy::{JitterSeed, Policy};
-/// use tidewheel_core::time::Span;
-/// use tidewheel_core::view::{Script, rehearse};
+/// # use tidewheel_core as tidewheel;
+/// use tidewheel::policy::{JitterSeed, Policy};
+/// use tidewheel::time::Span;
+/// use tidewheel::view::{Script, rehearse};
 ///
 /// let script = Script {
 ///     failures: 2,
@@ -60,7 +61,7 @@ pub struct Attempt {
 /// let starts: Vec<u64> = rehearsal.attempts.iter().map(|attempt| attempt.start_ms).collect();
 /// assert_eq!(starts, [0, 1_100, 3_200]);
 /// assert!(rehearsal.succeeded);
-/// # Ok::<(), tidewheel_core::Problems>(())
+/// # Ok::<(), tidewheel::Problems>(())
 /// ```
 #[must_use]
 pub fn rehearse(policy: &Resolved, script: &Script) -> Rehearsal {

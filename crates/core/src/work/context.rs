@@ -14,6 +14,28 @@ use crate::workflow::Meta;
 ///
 /// Cheap to clone. In memory, with no runner there, nobody cancels, and heartbeats and compensations have no
 /// effect.
+///
+/// ```
+/// # use tidewheel_core as tidewheel;
+/// use tidewheel::policy::Failure;
+/// use tidewheel::work::{Context, RunContext};
+/// use tidewheel::workflow::{Workflow, step};
+///
+/// fn charge(context: Context, cents: u64) -> Result<String, Failure> {
+///     let key = context.value("api_key").and_then(|key| key.as_str());
+///     let key = key.ok_or_else(|| Failure::new("no api_key").non_retryable())?;
+///     Ok(format!("{cents} cents with {key}, attempt {}", context.attempt()))
+/// }
+///
+/// assert!(charge(Context::empty(), 500).is_err()); // by itself, as in a test
+///
+/// let workflow = Workflow::new("payment").add(step("charge", charge).needs("api_key")).build()?;
+/// let context = RunContext::new().scoped("charge", "api_key", "sk_1");
+/// let mut run = workflow.run("run-1").with_context(context);
+/// run.react_until_satisfied(500_u64);
+/// assert_eq!(run.result::<String>("charge")?.as_deref(), Some("500 cents with sk_1, attempt 0"));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Clone)]
 pub struct Context(Arc<ContextParts>);
 
@@ -196,6 +218,15 @@ impl fmt::Debug for Context {
 /// Values from outside for one run: secrets and configuration, in a global scope and one per component.
 ///
 /// They never reach facts, events or hashes, and are not shown when somebody prints them.
+///
+/// ```
+/// # use tidewheel_core as tidewheel;
+/// use tidewheel::work::RunContext;
+///
+/// let context = RunContext::new().global("region", "eu").scoped("charge", "region", "ch");
+/// assert_eq!(context.get(Some("charge"), "region"), Some(&"ch".into()));
+/// assert_eq!(context.get(Some("refund"), "region"), Some(&"eu".into()));
+/// ```
 #[derive(Clone, Default)]
 pub struct RunContext {
     global: BTreeMap<String, serde_json::Value>,

@@ -11,13 +11,14 @@ use crate::fact::{RunId, RunnableId};
 /// It is a name and no secret: whoever may write to the store may end the work.
 ///
 /// ```
-/// use tidewheel_core::work::Token;
+/// # use tidewheel_core as tidewheel;
+/// use tidewheel::work::Token;
 ///
 /// let text = "order:7:work_00112233445566778899aabbccddeeff:0";
 /// let token: Token = text.parse()?;
 /// assert_eq!(token.run.as_str(), "order:7");
 /// assert_eq!(token.to_string(), text);
-/// # Ok::<(), tidewheel_core::work::TokenError>(())
+/// # Ok::<(), tidewheel::work::TokenError>(())
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Token {

@@ -39,13 +39,15 @@ pub(crate) enum Body {
 /// What flows is any serde type; one that is none, or cannot go to another thread, does not compile:
 ///
 /// ```compile_fail
-/// use tidewheel_core::workflow::step;
+/// # use tidewheel_core as tidewheel;
+/// use tidewheel::workflow::step;
 ///
 /// let _ = step("handle", |x: i64| std::thread::spawn(move || x)); // a thread is no value
 /// ```
 ///
 /// ```compile_fail
-/// use tidewheel_core::workflow::step;
+/// # use tidewheel_core as tidewheel;
+/// use tidewheel::workflow::step;
 ///
 /// let shared = std::rc::Rc::new(1_i64);
 /// let _ = step("shared", move |x: i64| x + *shared); // an Rc stays on its thread
@@ -57,16 +59,61 @@ pub fn step<M>(name: impl Into<String>, work: impl IntoWork<M>) -> Component {
 /// Undoes what another component did. It takes no input and comes after nothing: it runs when what an input caused
 /// is undone, on what the component produced whose policy names it, or on what work said with
 /// [`Context::register_compensation`](crate::work::Context::register_compensation).
+///
+/// ```
+/// # use tidewheel_core as tidewheel;
+/// use tidewheel::policy::{OnFailure, Policy, name};
+/// use tidewheel::workflow::{Workflow, compensation, step};
+///
+/// let workflow = Workflow::new("trip")
+///     .add(step("book", |trip: String| format!("booking of {trip}")))
+///     .add(step("pay", |_: String| Err::<u32, _>("no money".to_owned())).after("book"))
+///     .add(compensation("cancel_booking", |booking: String| drop(booking)))
+///     .policy(name("book"), Policy::new().compensation_node("cancel_booking"))
+///     .policy(name("pay"), Policy::new().on_failure(OnFailure::Compensate))
+///     .build()?;
+/// assert!(workflow.has_compensations());
+/// # Ok::<(), tidewheel::workflow::BuildErrors>(())
+/// ```
 pub fn compensation<M>(name: impl Into<String>, undo: impl IntoWork<M>) -> Component {
     Component::new(name, Body::Compensation(undo.into_work()))
 }
 
 /// A question about a fact, evaluated once per fact: a gate for what comes after it, and a name for rules.
+///
+/// ```
+/// # use tidewheel_core as tidewheel;
+/// use tidewheel::workflow::{Workflow, condition, step};
+///
+/// let workflow = Workflow::new("orders")
+///     .add(condition("large", |cents: &i64| *cents > 10_000))
+///     .add(step("thank", |cents: i64| format!("{cents} is a lot!")).after("large"))
+///     .build()?;
+/// let mut run = workflow.run("run-1");
+/// run.react_until_satisfied(500_i64);
+/// run.react_until_satisfied(20_000_i64);
+/// assert_eq!(run.results::<String>("thank")?, ["20000 is a lot!"]);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 pub fn condition<M>(name: impl Into<String>, test: impl IntoWork<M>) -> Component {
     Component::new(name, Body::Condition(test.into_work()))
 }
 
 /// Runs a function for each item of a list. What comes after it runs for each item too, until a reduce.
+///
+/// ```
+/// # use tidewheel_core as tidewheel;
+/// use tidewheel::workflow::{Workflow, map, step};
+///
+/// let workflow = Workflow::new("words")
+///     .add(map("length", |word: String| word.len()))
+///     .add(step("square", |length: usize| length * length).after("length"))
+///     .build()?;
+/// let mut run = workflow.run("run-1");
+/// run.react_until_satisfied(vec!["a".to_owned(), "big".to_owned()]);
+/// assert_eq!(run.results::<usize>("square")?, [1, 9]);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 pub fn map<M>(name: impl Into<String>, work: impl IntoWork<M>) -> Component {
     Component::new(name, Body::Map(work.into_work()))
 }
@@ -75,6 +122,20 @@ pub fn map<M>(name: impl Into<String>, work: impl IntoWork<M>) -> Component {
 ///
 /// The function takes the accumulator and an item, and a [`Context`](crate::work::Context) before them if it
 /// wants one.
+///
+/// ```
+/// # use tidewheel_core as tidewheel;
+/// use tidewheel::workflow::{Workflow, map, reduce};
+///
+/// let workflow = Workflow::new("numbers")
+///     .add(map("double", |x: i64| 2 * x))
+///     .add(reduce("sum", 0, |sum: i64, x: i64| sum + x).after("double"))
+///     .build()?;
+/// let mut run = workflow.run("run-1");
+/// run.react_until_satisfied(vec![1_i64, 2, 3]);
+/// assert_eq!(run.result::<i64>("sum")?, Some(12));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 pub fn reduce<A: Payload, M>(
     name: impl Into<String>,
     initial: A,
@@ -86,6 +147,20 @@ pub fn reduce<A: Payload, M>(
 }
 
 /// Keeps a state over facts: a function of the state and the fact gives the next state.
+///
+/// ```
+/// # use tidewheel_core as tidewheel;
+/// use tidewheel::workflow::{Workflow, accumulator};
+///
+/// let workflow = Workflow::new("bank")
+///     .add(accumulator("balance", 0, |balance: i64, cents: i64| balance + cents))
+///     .build()?;
+/// let mut run = workflow.run("run-1");
+/// run.react_until_satisfied(500_i64);
+/// run.react_until_satisfied(-200_i64);
+/// assert_eq!(run.result::<i64>("balance")?, Some(300));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 pub fn accumulator<S, I, F>(name: impl Into<String>, initial: S, next: F) -> Component
 where
     S: Payload,
@@ -102,6 +177,23 @@ where
 }
 
 /// Keeps a state over facts and reacts to it; see [`Component::reactor`].
+///
+/// ```
+/// # use tidewheel_core as tidewheel;
+/// use tidewheel::workflow::{Workflow, state_machine};
+///
+/// let workflow = Workflow::new("tank")
+///     .add(
+///         state_machine("level", 0, |level: i64, litres: i64| level + litres)
+///             .reactor("full", |level: &i64| *level >= 100, |level: i64| format!("{level} litres")),
+///     )
+///     .build()?;
+/// let mut run = workflow.run("run-1");
+/// run.react_until_satisfied(60_i64);
+/// run.react_until_satisfied(50_i64);
+/// assert_eq!(run.results::<String>("level.full")?, ["110 litres"]);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 pub fn state_machine<S, I, F>(name: impl Into<String>, initial: S, next: F) -> Component
 where
     S: Payload,

@@ -3,10 +3,12 @@
 mod arrange;
 mod assign;
 mod build;
+mod check;
 mod component;
 mod error;
 mod extras;
 mod graph;
+mod lower;
 mod parents;
 mod ports;
 mod rule;

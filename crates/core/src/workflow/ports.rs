@@ -61,7 +61,8 @@ impl WorkflowBuilder {
     /// Declares the type of the input. Whatever takes the input must take that type.
     ///
     /// ```
-    /// use tidewheel_core::workflow::{Workflow, step};
+    /// # use tidewheel_core as tidewheel;
+    /// use tidewheel::workflow::{Workflow, step};
     ///
     /// let builder = Workflow::new("words").add(step("length", |text: String| text.len()));
     /// let errors = builder.clone().input::<u32>().build().unwrap_err();

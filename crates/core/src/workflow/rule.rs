@@ -24,32 +24,116 @@ pub enum Test {
 }
 
 /// Refers to a condition by its name.
+///
+/// ```
+/// # use tidewheel_core as tidewheel;
+/// use tidewheel::workflow::{Workflow, cond, condition, rule};
+///
+/// let workflow = Workflow::new("parcels")
+///     .add(condition("heavy", |grams: &u32| *grams > 2_000))
+///     .add(rule("letter").when_all(cond("heavy")).then(|grams: u32| grams))
+///     .build()?;
+/// let mut run = workflow.run("run-1");
+/// run.react_until_satisfied(3_000_u32);
+/// assert_eq!(run.result::<u32>("letter")?, Some(3_000));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 pub fn cond(name: impl Into<String>) -> Test {
     Test::Named(name.into())
 }
 
 /// Makes a test of a function.
+///
+/// ```
+/// # use tidewheel_core as tidewheel;
+/// use tidewheel::workflow::{Workflow, condition, rule, test};
+///
+/// let workflow = Workflow::new("parcels")
+///     .add(condition("heavy", |grams: &u32| *grams > 2_000))
+///     .add(rule("letter").when_all(test(|grams: &u32| *grams < 20)).then(|grams: u32| grams))
+///     .build()?;
+/// let mut run = workflow.run("run-1");
+/// run.react_until_satisfied(15_u32);
+/// assert_eq!(run.result::<u32>("letter")?, Some(15));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 pub fn test<M>(function: impl IntoWork<M>) -> Test {
     Test::Inline(function.into_work())
 }
 
 /// All of several tests.
+///
+/// ```
+/// # use tidewheel_core as tidewheel;
+/// use tidewheel::workflow::{Workflow, all, cond, condition, rule, test};
+///
+/// let workflow = Workflow::new("parcels")
+///     .add(condition("heavy", |grams: &u32| *grams > 2_000))
+///     .add(rule("letter").when_all(all([cond("heavy"), test(|grams: &u32| *grams < 5_000)])).then(|grams: u32| grams))
+///     .build()?;
+/// let mut run = workflow.run("run-1");
+/// run.react_until_satisfied(3_000_u32);
+/// assert_eq!(run.result::<u32>("letter")?, Some(3_000));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 pub fn all(tests: impl IntoIterator<Item = Test>) -> Test {
     Test::All(tests.into_iter().collect())
 }
 
 /// At least one of several tests.
+///
+/// ```
+/// # use tidewheel_core as tidewheel;
+/// use tidewheel::workflow::{Workflow, any, cond, condition, rule, test};
+///
+/// let workflow = Workflow::new("parcels")
+///     .add(condition("heavy", |grams: &u32| *grams > 2_000))
+///     .add(rule("letter").when_all(any([cond("heavy"), test(|grams: &u32| *grams < 20)])).then(|grams: u32| grams))
+///     .build()?;
+/// let mut run = workflow.run("run-1");
+/// run.react_until_satisfied(15_u32);
+/// assert_eq!(run.result::<u32>("letter")?, Some(15));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 pub fn any(tests: impl IntoIterator<Item = Test>) -> Test {
     Test::Any(tests.into_iter().collect())
 }
 
 /// The opposite of a test.
+///
+/// ```
+/// # use tidewheel_core as tidewheel;
+/// use tidewheel::workflow::{Workflow, cond, condition, not, rule};
+///
+/// let workflow = Workflow::new("parcels")
+///     .add(condition("heavy", |grams: &u32| *grams > 2_000))
+///     .add(rule("letter").when_all(not(cond("heavy"))).then(|grams: u32| grams))
+///     .build()?;
+/// let mut run = workflow.run("run-1");
+/// run.react_until_satisfied(15_u32);
+/// assert_eq!(run.result::<u32>("letter")?, Some(15));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[must_use]
 pub fn not(test: Test) -> Test {
     Test::Not(Box::new(test))
 }
 
 /// Begins a rule: `rule("big").when(|x: &i64| *x > 5).then(|x: i64| x * 10)`.
+///
+/// ```
+/// # use tidewheel_core as tidewheel;
+/// use tidewheel::workflow::{Workflow, rule};
+///
+/// let workflow = Workflow::new("numbers")
+///     .add(rule("big").when(|x: &i64| *x > 5).then(|x: i64| x * 10))
+///     .build()?;
+/// let mut run = workflow.run("run-1");
+/// run.react_until_satisfied(3_i64);
+/// run.react_until_satisfied(7_i64);
+/// assert_eq!(run.results::<i64>("big")?, [70]);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 pub fn rule(name: impl Into<String>) -> Component {
     Component::new(name, Body::Rule { test: None, reaction: None })
 }

@@ -58,7 +58,7 @@ fn j3_the_graph_as_data_has_its_version_and_its_edges() {
         .pipeline([step("add", inc), step("double", double), step("sub", inc)])
         .build()
         .unwrap();
-    let view = serde_json::to_value(chain.graph_view()).unwrap();
+    let view = serde_json::to_value(chain.graph()).unwrap();
     assert_eq!(view["version"], 1);
     assert_eq!(view["edges"].as_array().unwrap().len(), 3, "one from the input and two between components");
     assert_eq!(view["nodes"][1]["name"], "double");

@@ -17,6 +17,17 @@ use crate::react::SyncWork;
 use crate::telemetry::{self, Execution};
 
 /// How a piece of work is driven.
+///
+/// ```
+/// # mod tidewheel { pub use tidewheel_core::*; pub use tidewheel_runner::*; }
+/// use tidewheel::time::Timestamp;
+/// use tidewheel::{DriveOptions, SyncWork};
+///
+/// let noon = Timestamp::parse("2026-03-01T12:00:00Z")?;
+/// let options = DriveOptions::new().deadline(noon).sync_work(SyncWork::Inline);
+/// # assert!(format!("{options:?}").contains("Inline"));
+/// # Ok::<(), tidewheel::time::TimestampError>(())
+/// ```
 #[derive(Clone, Debug, Default)]
 pub struct DriveOptions {
     /// `None` is the clock of the machine, which is set only where somebody looks at it.
@@ -60,11 +71,12 @@ impl DriveOptions {
 /// so `priority` and `queue_timeout` are for whoever decides when to call it.
 ///
 /// ```
+/// # mod tidewheel { pub use tidewheel_core::*; pub use tidewheel_runner::*; }
 /// use std::sync::Arc;
 /// use std::sync::atomic::{AtomicU32, Ordering};
-/// use tidewheel_core::policy::{Failure, Policy};
-/// use tidewheel_core::workflow::{Workflow, step};
-/// use tidewheel_runner::{DriveOptions, drive};
+/// use tidewheel::policy::{Failure, Policy};
+/// use tidewheel::workflow::{Workflow, step};
+/// use tidewheel::{DriveOptions, drive};
 ///
 /// # #[tokio::main(flavor = "current_thread", start_paused = true)]
 /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -221,9 +233,10 @@ async fn run_on_thread(runnable: Runnable, span: tracing::Span) -> Executed {
 /// were given.
 ///
 /// ```
-/// use tidewheel_core::policy::{self, Policy, Rules};
-/// use tidewheel_core::workflow::{Workflow, step};
-/// use tidewheel_runner::execute_with_policies;
+/// # mod tidewheel { pub use tidewheel_core::*; pub use tidewheel_runner::*; }
+/// use tidewheel::policy::{self, Policy, Rules};
+/// use tidewheel::workflow::{Workflow, step};
+/// use tidewheel::execute_with_policies;
 ///
 /// # #[tokio::main(flavor = "current_thread")]
 /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {

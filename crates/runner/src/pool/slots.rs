@@ -1,29 +1,25 @@
 //! The slots: what waits for one, what has one, and what is taken back or given up.
 
-use std::collections::hash_map::Entry;
-use std::collections::{BTreeMap, HashSet};
+use std::collections::HashSet;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use tidewheel_core::policy::Failure;
-use tidewheel_core::time::Timestamp;
-use tidewheel_core::work::Cancellation;
-use tidewheel_core::{Executed, Outcome, Runnable};
-use tidewheel_store::Clock;
+use tidewheel_core::{Outcome, Runnable};
 use tokio::runtime::Handle;
-use tokio::task::AbortHandle;
-use tracing::Instrument;
 
-use super::failure::{MOST_ABANDONED, lost, no_slot, too_many_abandoned};
-use super::job::{Job, Place, Sink, Terms};
-use super::number::ByNumber;
-use super::queue::{MOST_PREFERRED, Queue, Spot};
+use super::attempt::{Attempt, Begun};
+use super::failure::{MOST_ABANDONED, lost, too_many_abandoned};
+use super::impatient::fail;
+use super::job::{Job, Place, Sink};
+use super::queue::Spot;
+use super::state::{On, Out, State};
 use super::worker::{Meanwhile, Worker};
-use crate::bounds::{Bounds, within};
+use crate::bounds::Bounds;
 use crate::react::SyncWork;
-use crate::telemetry::{self, Execution, Metrics};
-use crate::timers::{TimerKey, Timers};
+use crate::telemetry::{Execution, Metrics};
+use crate::timers::Timers;
 
 pub(crate) struct Pool {
     pub(super) limit: usize,
@@ -36,80 +32,6 @@ pub(crate) struct Pool {
     pub(super) meanwhile: OnceLock<Arc<dyn Meanwhile>>,
     /// Who wants to know how long pieces wait.
     metrics: OnceLock<Arc<Metrics>>,
-}
-
-#[derive(Default)]
-pub(super) struct State {
-    /// What may begin when there is room, and needs a thread.
-    pub(super) ready: Queue,
-    /// What may begin when there is room, and needs a task.
-    pub(super) later: Queue,
-    /// Where those wait that have to have a slot in time, the first of them first.
-    impatient: BTreeMap<(Timestamp, Place), Spot>,
-    /// When somebody looks after them.
-    impatience: Option<TimerKey>,
-    pub(super) out: ByNumber<Out>,
-    /// How many pieces began, which tells one attempt at a place from the next.
-    begun: u64,
-    /// What began last, and how many of the same sort in a row.
-    last: Row,
-    /// Whether nobody wants anything any more.
-    is_closed: bool,
-    /// Workers that will look for a piece next.
-    pub(super) searching: usize,
-    /// Threads whose work was given up and goes on nevertheless.
-    pub(super) abandoned: usize,
-}
-
-/// Pieces of one sort that began one after the other.
-#[derive(Default)]
-struct Row {
-    are_tasks: bool,
-    count: u32,
-}
-
-pub(super) struct Out {
-    sink: Arc<dyn Sink>,
-    begun: u64,
-    on: On,
-    timer: Option<TimerKey>,
-    cancellation: Option<Cancellation>,
-}
-
-/// Where a piece runs.
-pub(super) enum On {
-    Thread,
-    /// `None` until the task is there.
-    Task(Option<AbortHandle>),
-}
-
-/// A piece that has a slot.
-pub(super) struct Attempt {
-    pub(super) begun: Begun,
-    pub(super) runnable: Runnable,
-    handed_in: Option<Timestamp>,
-    terms: Option<Box<Terms>>,
-    /// Who wants to know that it begins.
-    told: Option<Arc<dyn Sink>>,
-}
-
-impl Attempt {
-    /// Says that it begins, to whoever wants to know.
-    pub(super) fn tell_beginning(&mut self) {
-        if let Some(sink) = self.told.take() {
-            // Whatever goes wrong there, the piece has to begin.
-            let place = self.begun.place;
-            drop(catch_unwind(AssertUnwindSafe(|| sink.began(place))));
-        }
-    }
-}
-
-/// One beginning of a piece. A place is used again by the next attempt, so it alone does not say whose result
-/// this is.
-#[derive(Clone, Copy)]
-pub(super) struct Begun {
-    pub(super) place: Place,
-    begun: u64,
 }
 
 impl Pool {
@@ -258,41 +180,6 @@ impl Pool {
         drop(self.runtime.spawn(refusing));
     }
 
-    /// Sees to it that pieces are failed that do not get a slot in time. One timer is for all of them.
-    fn look_after_impatient(self: &Arc<Self>, state: &mut State) {
-        let Some(((at, _), _)) = state.impatient.first_key_value() else { return };
-        match state.impatience {
-            Some((earlier, _)) if earlier <= *at => return,
-            Some(timer) => self.timers.cancel(timer),
-            None => {}
-        }
-        let pool = Arc::downgrade(self);
-        state.impatience = Some(self.timers.at(*at, move || {
-            if let Some(pool) = pool.upgrade() {
-                pool.fail_impatient();
-            }
-        }));
-    }
-
-    fn fail_impatient(self: &Arc<Self>) {
-        let now = self.timers.clock().now();
-        let mut state = self.lock();
-        state.impatience = None;
-        let mut late = Vec::new();
-        while let Some(first) = state.impatient.first_entry().filter(|first| first.key().0 <= now) {
-            let ((until, place), spot) = first.remove_entry();
-            let queue = if spot.needs_task { &mut state.later } else { &mut state.ready };
-            late.extend(queue.take_late(spot, place, until));
-        }
-        self.look_after_impatient(&mut state);
-        drop(state);
-        for job in late {
-            let why = no_slot(job.runnable.policy().queue_timeout);
-            telemetry::timeout(&job.runnable, job.runnable.policy(), &why);
-            fail(job, why);
-        }
-    }
-
     /// Returns one more worker if there is work that nobody is about to take. A burst of small pieces is over
     /// before many threads have started, and pieces that take long get as many as they need.
     pub(super) fn another_worker(self: &Arc<Self>, state: &mut State) -> Option<Worker> {
@@ -406,102 +293,6 @@ impl Pool {
     }
 }
 
-/// Tells whoever handed a piece in that it failed without a slot.
-pub(super) fn fail(job: Job, why: Failure) {
-    let told = catch_unwind(AssertUnwindSafe(|| job.sink.ended(job.place, Outcome::Failed(why))));
-    drop(told);
-}
-
-impl State {
-    pub(super) fn begin(&mut self, job: Job, on: On) -> Attempt {
-        self.waits_no_more(&job);
-        let Job { sink, place, runnable, handed_in, terms, .. } = job;
-        let cancellation = terms.as_ref().and_then(|terms| terms.cancellation.clone());
-        self.begun += 1;
-        let are_tasks = matches!(on, On::Task(_));
-        let before = if self.last.are_tasks == are_tasks { self.last.count } else { 0 };
-        self.last = Row { are_tasks, count: before.saturating_add(1) };
-        let begun = self.begun;
-        let tells = terms.as_ref().is_some_and(|terms| terms.tells_beginning);
-        let told = tells.then(|| Arc::clone(&sink));
-        self.out.insert(place, Out { sink, begun, on, timer: None, cancellation });
-        Attempt { begun: Begun { place, begun }, runnable, handed_in, terms, told }
-    }
-
-    /// A piece has a slot, or needs none any more.
-    pub(super) fn waits_no_more(&mut self, job: &Job) {
-        if let Some(until) = job.queue_until() {
-            self.impatient.remove(&(until, job.place));
-        }
-    }
-
-    /// Tells whether the next task may begin. Where room is short, it leaves that to threads whose pieces are more
-    /// urgent or, among equals, have not had their turn; neither sort waits for ever.
-    fn has_room_for_task(&self, limit: usize) -> bool {
-        let Some(task) = self.later.next_level() else { return false };
-        let left_to_threads = match self.ready.next_level() {
-            None => 0,
-            Some(thread) if thread < task => {
-                let had_enough = !self.last.are_tasks && self.last.count >= MOST_PREFERRED;
-                if had_enough { 0 } else { self.ready.len() }
-            }
-            Some(thread) if thread == task => usize::from(self.last.are_tasks),
-            Some(_) => usize::from(self.last.are_tasks && self.last.count >= MOST_PREFERRED),
-        };
-        self.out.len().saturating_add(left_to_threads) < limit
-    }
-
-    /// Takes a piece out that is over, unless it was given up: its place may be that of the next attempt now.
-    pub(super) fn remove(&mut self, begun: Begun) -> Option<Out> {
-        match self.out.entry(begun.place) {
-            Entry::Occupied(out) if out.get().begun == begun.begun => Some(out.remove()),
-            Entry::Occupied(_) | Entry::Vacant(_) => None,
-        }
-    }
-}
-
-impl Attempt {
-    /// Returns what bounds it when it begins now. Where nothing does, nobody asks what time it is.
-    ///
-    /// # Errors
-    /// It is too late for it.
-    pub(super) fn bounds(&self, now: impl FnOnce() -> Timestamp) -> Result<Option<Bounds>, Failure> {
-        let Some(terms) = self.terms.as_ref().filter(|terms| terms.is_bounded()) else { return Ok(None) };
-        Bounds::begun_at(now(), terms.until, terms.silence, terms.ear.clone()).map(Some)
-    }
-
-    fn is_bounded(&self) -> bool {
-        self.terms.as_ref().is_some_and(|terms| terms.is_bounded())
-    }
-
-    /// Does the work in a task, as long as its bounds allow.
-    async fn in_task(self, followed: Option<Execution>, clock: Arc<dyn Clock>) -> Outcome {
-        let (bounds, followed) = match self.bounds(|| clock.now()) {
-            Ok(None) => (None, followed),
-            Ok(Some(bounds)) => {
-                (Some(bounds), Execution::begin_bounded(&self.runnable, self.runnable.policy()))
-            }
-            Err(late) => {
-                telemetry::timeout(&self.runnable, self.runnable.policy(), &late);
-                return Outcome::Failed(late);
-            }
-        };
-        let work = self.runnable.execute_async().instrument(Execution::span(followed.as_ref()));
-        let executed = match bounds {
-            None => Ok(work.await),
-            Some(bounds) => within(work, &bounds, clock.as_ref()).await,
-        };
-        if let (Err(failure), Some(execution)) = (&executed, &followed) {
-            execution.give_up(failure);
-        }
-        let outcome = executed.map_or_else(Outcome::Failed, Executed::into_outcome);
-        if let Some(execution) = followed {
-            execution.stop(&outcome);
-        }
-        outcome
-    }
-}
-
 /// A piece of work in a task. If it is dropped before it is over, it has failed.
 struct Piece {
     pool: Arc<Pool>,
@@ -534,7 +325,7 @@ mod tests {
     use tidewheel_core::policy::Priority;
     use tidewheel_core::time::Span;
     use tidewheel_core::workflow::{Component, Workflow, map, step};
-    use tidewheel_store::RealClock;
+    use tidewheel_store::{Clock as _, RealClock};
     use tidewheel_testkit::VirtualClock;
 
     use super::*;

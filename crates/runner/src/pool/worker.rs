@@ -6,8 +6,11 @@ use std::sync::Arc;
 
 use tidewheel_core::{Outcome, Runnable};
 
+use super::attempt::Attempt;
 use super::failure::{MOST_ABANDONED, lost, panicked, too_many_abandoned};
-use super::slots::{Attempt, On, Pool, fail};
+use super::impatient::fail;
+use super::slots::Pool;
+use super::state::On;
 use crate::react::SyncWork;
 use crate::telemetry::{self, Execution};
 

@@ -32,9 +32,10 @@ use super::system::System;
 /// its message.
 ///
 /// ```
-/// use tidewheel_core::policy::{Policy, name};
-/// use tidewheel_core::workflow::{Workflow, step};
-/// use tidewheel_runner::{Options, command, react_until_satisfied};
+/// # mod tidewheel { pub use tidewheel_core::*; pub use tidewheel_runner::*; pub use tidewheel_runner::Options as ReactOptions; }
+/// use tidewheel::policy::{Policy, name};
+/// use tidewheel::workflow::{Workflow, step};
+/// use tidewheel::{ReactOptions, command, react_until_satisfied};
 ///
 /// # #[tokio::main(flavor = "current_thread")]
 /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -44,7 +45,7 @@ use super::system::System;
 ///     .policy(name("sort"), Policy::new().timeout("10s"))
 ///     .build()?;
 /// let mut run = workflow.run("first");
-/// react_until_satisfied(&mut run, "tide".to_owned(), Options::new()).await?;
+/// react_until_satisfied(&mut run, "tide".to_owned(), ReactOptions::new()).await?;
 /// assert_eq!(run.result::<String>("sort")?.as_deref(), Some("\"tide\""));
 /// assert_eq!(run.result::<usize>("lines")?, Some(1));
 /// # Ok(())
@@ -90,9 +91,10 @@ const STDERR_TAIL: usize = 8 * 1024;
 /// What is said about the program comes first, then what is said about every [`Component`]:
 ///
 /// ```
-/// use tidewheel_core::time::Span;
-/// use tidewheel_core::workflow::{Workflow, step};
-/// use tidewheel_runner::command;
+/// # mod tidewheel { pub use tidewheel_core::*; pub use tidewheel_runner::*; }
+/// use tidewheel::time::Span;
+/// use tidewheel::workflow::{Workflow, step};
+/// use tidewheel::command;
 ///
 /// let workflow = Workflow::new("release")
 ///     .add(step("commit", |commit: String| commit))
@@ -105,7 +107,7 @@ const STDERR_TAIL: usize = 8 * 1024;
 ///             .tag("slow"),
 ///     )
 ///     .build()?;
-/// # Ok::<(), tidewheel_core::workflow::BuildErrors>(())
+/// # Ok::<(), tidewheel::workflow::BuildErrors>(())
 /// ```
 #[derive(Clone)]
 pub struct Command {

@@ -19,10 +19,11 @@ use super::keeper::Asked;
 /// Asks things of runs and tells their stories, without driving any and without knowing their definitions.
 ///
 /// ```
+/// # mod tidewheel { pub use tidewheel_core::*; pub use tidewheel_runner::*; pub use tidewheel_store as store; }
 /// use std::sync::Arc;
-/// use tidewheel_core::workflow::{Workflow, step};
-/// use tidewheel_runner::{Control, Runner, RunnerOptions};
-/// use tidewheel_store::{Memory, RealClock, Status, Store};
+/// use tidewheel::workflow::{Workflow, step};
+/// use tidewheel::{Control, Runner, RunnerOptions};
+/// use tidewheel::store::{Memory, RealClock, Status, Store};
 ///
 /// # #[tokio::main(flavor = "current_thread")]
 /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -45,6 +46,29 @@ pub struct Control {
 }
 
 /// Something that was asked of a run.
+///
+/// ```
+/// # mod tidewheel { pub use tidewheel_core::*; pub use tidewheel_runner::*; pub use tidewheel_store as store; }
+/// use std::sync::Arc;
+/// use tidewheel::workflow::{Workflow, step};
+/// use tidewheel::{Control, Runner, RunnerOptions, Sent};
+/// use tidewheel::store::{Memory, RealClock, Status, Store};
+///
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # let store: Arc<dyn Store> = Arc::new(Memory::new(Arc::new(RealClock::new())));
+/// # let runner = Runner::with_store(Arc::clone(&store), RunnerOptions::new()).await?;
+/// # let workflow = Workflow::new("numbers").add(step("inc", |x: i64| x + 1)).build()?;
+/// # let run = runner.start("first", &workflow).await?;
+/// let control = Control::new(store);
+/// let sent: Sent = control.stop(run.id()).await?;
+/// assert_ne!(sent.record.status, Status::Stopped); // as it was before
+/// control.until_handled(&sent).await?;
+/// assert_eq!(control.refusal(&sent).await?, None);
+/// # runner.shutdown().await;
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Clone, Debug)]
 pub struct Sent {
     /// Its number.
@@ -54,6 +78,22 @@ pub struct Sent {
 }
 
 /// Why something was not asked. Nothing was written.
+///
+/// ```
+/// # mod tidewheel { pub use tidewheel_runner::*; pub use tidewheel_store as store; }
+/// use std::sync::Arc;
+/// use tidewheel::{AskError, Control};
+/// use tidewheel::store::{Memory, RealClock};
+///
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() {
+/// let control = Control::new(Arc::new(Memory::new(Arc::new(RealClock::new()))));
+/// match control.cancel(&"nobody".into()).await {
+///     Err(AskError::NotFound { run }) => assert_eq!(run.as_str(), "nobody"),
+///     other => panic!("{other:?}"),
+/// }
+/// # }
+/// ```
 #[derive(Debug, thiserror::Error)]
 pub enum AskError {
     /// There is no such run.

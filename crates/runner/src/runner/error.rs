@@ -7,6 +7,24 @@ use tidewheel_core::{Change, Problems, ReopenError, ReplayError, SignalError};
 use tidewheel_store::{BatchError, Refused, Status, StoreError};
 
 /// Why a run could not be started or resumed.
+///
+/// ```
+/// # mod tidewheel { pub use tidewheel_core::*; pub use tidewheel_runner::*; }
+/// use tidewheel::workflow::{Workflow, step};
+/// use tidewheel::{Runner, RunnerOptions, StartError};
+///
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// let runner = Runner::in_memory(RunnerOptions::new()).await?;
+/// let numbers = Workflow::new("numbers").add(step("inc", |x: i64| x + 1)).build()?;
+/// let words = Workflow::new("words").add(step("count", |text: String| text.len())).build()?;
+/// runner.start("first", &numbers).await?;
+/// assert!(matches!(runner.start("first", &words).await, Err(StartError::OtherWorkflow { .. })));
+/// assert!(matches!(runner.get("second").await, Err(StartError::NotFound { .. })));
+/// # runner.shutdown().await;
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Debug, thiserror::Error)]
 pub enum StartError {
     /// A policy contradicts itself or cannot act.
@@ -132,6 +150,24 @@ impl StartError {
 }
 
 /// Why an input was not taken.
+///
+/// ```
+/// # mod tidewheel { pub use tidewheel_core::*; pub use tidewheel_runner::*; }
+/// use tidewheel::workflow::{Workflow, step};
+/// use tidewheel::{InputError, Runner, RunnerOptions};
+///
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// let runner = Runner::in_memory(RunnerOptions::new()).await?;
+/// let workflow = Workflow::new("numbers").add(step("inc", |x: i64| x + 1)).build()?;
+/// let run = runner.start("first", &workflow).await?;
+/// assert!(matches!(run.signal("dec", 1_i64).await, Err(InputError::Signal(_)))); // no such component
+/// run.cancel().await?;
+/// assert!(matches!(run.input(1_i64).await, Err(InputError::Over { .. })));
+/// # runner.shutdown().await;
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Debug, thiserror::Error)]
 pub enum InputError {
     /// It cannot be written as JSON.
@@ -171,6 +207,28 @@ pub enum InputError {
 }
 
 /// Why there is no result.
+///
+/// ```
+/// # mod tidewheel { pub use tidewheel_core::*; pub use tidewheel_runner::*; }
+/// use tidewheel::policy::Failure;
+/// use tidewheel::workflow::{Workflow, step};
+/// use tidewheel::{ResultError, Runner, RunnerOptions};
+///
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// let runner = Runner::in_memory(RunnerOptions::new()).await?;
+/// let workflow = Workflow::new("numbers")
+///     .add(step("inc", |_: i64| Err::<i64, _>(Failure::new("no"))))
+///     .add(step("double", |x: i64| x * 2).after("inc"))
+///     .build()?;
+/// let run = runner.run("first", &workflow, 1_i64).await?;
+/// assert!(matches!(run.result::<i64>("inc").await, Err(ResultError::Failed { .. })));
+/// assert!(matches!(run.result::<i64>("double").await, Err(ResultError::Absent { .. })));
+/// assert!(matches!(run.result::<i64>("triple").await, Err(ResultError::NoComponent { .. })));
+/// # runner.shutdown().await;
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Debug, thiserror::Error)]
 pub enum ResultError {
     /// The component failed.
@@ -223,6 +281,25 @@ pub enum ResultError {
 }
 
 /// Why something could not be asked of a run.
+///
+/// ```
+/// # mod tidewheel { pub use tidewheel_core::*; pub use tidewheel_runner::*; }
+/// use tidewheel::workflow::{Workflow, step};
+/// use tidewheel::{CommandError, Runner, RunnerOptions};
+///
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// let runner = Runner::in_memory(RunnerOptions::new()).await?;
+/// let workflow = Workflow::new("numbers").add(step("inc", |x: i64| x + 1)).build()?;
+/// let run = runner.start("first", &workflow).await?;
+/// let nothing = run.cancel_work(Default::default()).await;
+/// assert!(matches!(nothing, Err(CommandError::NoWork { .. })));
+/// run.cancel().await?;
+/// assert!(matches!(run.retry().await, Err(CommandError::Cancelled { .. })));
+/// # runner.shutdown().await;
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Debug, thiserror::Error)]
 pub enum CommandError {
     /// There is no such run.

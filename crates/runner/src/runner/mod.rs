@@ -2,6 +2,7 @@
 //! upon: an input before it is acknowledged, a dispatch before work starts, a result before what it wakes.
 
 mod active;
+mod asking;
 mod commit;
 mod control;
 mod core;

@@ -13,8 +13,9 @@ use super::hooks::Hooks;
 /// How a runner works.
 ///
 /// ```
-/// use tidewheel_core::time::Span;
-/// use tidewheel_runner::RunnerOptions;
+/// # mod tidewheel { pub use tidewheel_core::*; pub use tidewheel_runner::*; }
+/// use tidewheel::time::Span;
+/// use tidewheel::RunnerOptions;
 ///
 /// let options = RunnerOptions::new().max_concurrency(16).lease(Span::from_secs(10));
 /// # assert!(format!("{options:?}").contains("16"));
@@ -34,6 +35,16 @@ pub struct RunnerOptions {
 }
 
 /// Where work is done.
+///
+/// ```
+/// # mod tidewheel { pub use tidewheel_core::*; pub use tidewheel_runner::*; }
+/// use tidewheel::policy::tag;
+/// use tidewheel::{Executor, RunnerOptions};
+///
+/// // Nothing here blocks but what says so.
+/// let options = RunnerOptions::new().executor(Executor::Tasks).executor_for(tag("blocks"), Executor::Threads);
+/// # assert!(format!("{options:?}").contains("Tasks"));
+/// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Executor {
     /// Functions on threads for blocking work, async work in tasks. Whatever a step does, the rest goes on.
@@ -165,6 +176,34 @@ impl fmt::Debug for RunnerOptions {
 }
 
 /// How one run is started.
+///
+/// ```
+/// # mod tidewheel { pub use tidewheel_core::*; pub use tidewheel_runner::*; }
+/// use tidewheel::policy::{Overlay, Policy, Rules, name};
+/// use tidewheel::time::Span;
+/// use tidewheel::work::{Context, RunContext};
+/// use tidewheel::workflow::{Workflow, step};
+/// use tidewheel::{Checkpoints, Runner, RunnerOptions, StartOptions};
+///
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// let call = |context: Context, x: i64| match context.value("key") {
+///     Some(_) => Ok(x + 1),
+///     None => Err("no key".to_owned()),
+/// };
+/// let workflow = Workflow::new("numbers").add(step("call", call).needs("key")).build()?;
+/// let options = StartOptions::new()
+///     .context(RunContext::new().global("key", "secret")) // is never stored
+///     .policies(Rules::new([(name("call"), Policy::io())])?, Overlay::Merge)
+///     .checkpoints(Checkpoints::OnComplete)
+///     .deadline(Span::from_secs(60));
+/// let runner = Runner::in_memory(RunnerOptions::new()).await?;
+/// let run = runner.run_with("first", &workflow, 1_i64, &options).await?;
+/// assert_eq!(run.result::<i64>("call").await?, 2);
+/// # runner.shutdown().await;
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Clone, Debug, Default)]
 pub struct StartOptions {
     pub(super) policies: Option<(Rules, Overlay)>,
@@ -176,6 +215,15 @@ pub struct StartOptions {
 
 /// When the progress of work is stored that need not survive a crash: work whose policy says `sync`. All other
 /// work is stored before it starts and after it ends, whatever this says.
+///
+/// ```
+/// # mod tidewheel { pub use tidewheel_runner::*; }
+/// use tidewheel::{Checkpoints, StartOptions};
+///
+/// let often = StartOptions::new();
+/// let seldom = StartOptions::new().checkpoints(Checkpoints::EveryN(100)); // less to write, more to do again
+/// # assert!(format!("{often:?}{seldom:?}").contains("EveryN(100)"));
+/// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Checkpoints {
     /// After each cycle.

@@ -30,8 +30,9 @@ use super::options::{RunnerOptions, StartOptions};
 /// Drives runs that survive the end of the process.
 ///
 /// ```
-/// use tidewheel_core::workflow::{Workflow, step};
-/// use tidewheel_runner::Runner;
+/// # mod tidewheel { pub use tidewheel_core::*; pub use tidewheel_runner::*; }
+/// use tidewheel::workflow::{Workflow, step};
+/// use tidewheel::Runner;
 ///
 /// # #[tokio::main(flavor = "current_thread")]
 /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {

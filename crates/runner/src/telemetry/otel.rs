@@ -11,9 +11,10 @@ use super::table::TARGET;
 /// Returns a layer that gives a tracer the spans and events of Tidewheel, and nothing else.
 ///
 /// ```
+/// # mod tidewheel { pub use tidewheel_runner::*; }
 /// use opentelemetry::trace::TracerProvider;
 /// use opentelemetry_sdk::trace::SdkTracerProvider;
-/// use tidewheel_runner::telemetry::otel;
+/// use tidewheel::telemetry::otel;
 /// use tracing_subscriber::layer::SubscriberExt;
 ///
 /// let provider = SdkTracerProvider::builder().build(); // with an exporter of your choice

@@ -6,11 +6,15 @@
 mod arrows;
 mod declarations;
 mod dependencies;
+mod examples;
+mod facade;
+mod items;
 mod lints;
 mod manifest;
 mod paths;
 mod purity;
 mod sources;
+mod surface;
 mod tokens;
 mod tree;
 mod unsafety;

@@ -9,8 +9,8 @@ use tidewheel::event::Hold;
 use tidewheel::fact::{Payload, ValueError};
 use tidewheel::policy::{Rate, Slot};
 use tidewheel::prelude::*;
+use tidewheel::run::{Outcome, Prepared, Runnable, Wait};
 use tidewheel::store::Clock;
-use tidewheel::{Outcome, Prepared, Runnable, Wait};
 use tokio::task::JoinSet;
 
 /// A run, and all that has to be kept beside it.

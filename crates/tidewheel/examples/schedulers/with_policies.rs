@@ -1,5 +1,6 @@
 //! A loop that runs everything that is ready at once under rules: attempts, waits, timeouts, fallbacks.
 
+use tidewheel::driver::execute_with_policies;
 use tidewheel::prelude::*;
 
 /// Runs until nothing is left to do.

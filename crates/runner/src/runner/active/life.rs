@@ -6,39 +6,38 @@ use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::atomic::{AtomicU8, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, Weak};
 
-use tidewheel_core::event::Event;
-use tidewheel_core::fact::{RunId, Value};
-use tidewheel_core::policy::{ExecutionMode, Failure, Kind, NodeInfo};
+use tidewheel_core::fact::RunId;
+use tidewheel_core::policy::Kind;
 use tidewheel_core::run::Run;
 use tidewheel_core::time::{Span, Timestamp};
 use tidewheel_core::work::Cancellation;
 use tidewheel_core::workflow::Workflow;
 use tidewheel_core::{Executed, Outcome, Prepared, Runnable};
-use tidewheel_store::{Append, Fence, Guard, Lease, NewRun, Status, Version};
+use tidewheel_store::{Fence, Lease, NewRun, Status, Version};
 
-use super::gates::{AtTheGates, Ended};
-use super::state::{Asking, By, Flight, Fresh, Heard, Lost, Mode, Out, Piece, State, Telling, Way, What};
+use super::end::Ended;
+use super::gates::AtTheGates;
+use super::state::{Asking, Fresh, Mode, Out, Piece, State, Way};
+use super::stored::storable;
 use crate::driver::{Course, Known, Turn};
 use crate::limits::Permits;
 use crate::pool::{Job, Place, Sink, call, panicked};
 use crate::runner::commit::Submission;
 use crate::runner::core::Core;
-use crate::runner::hooks::RunEvent;
 use crate::runner::options::{Checkpoints, Executor};
-use crate::telemetry;
 
 pub(in crate::runner) struct Active {
     this: Weak<Self>,
     pub(super) core: Arc<Core>,
-    id: RunId,
+    pub(super) id: RunId,
     /// Its number in the pool.
     pub(super) group: u64,
-    workflow: Workflow,
+    pub(super) workflow: Workflow,
     /// The name of the workflow, for the limits.
     pub(super) workflow_name: Arc<str>,
     has_compensations: bool,
     deadline: Option<Span>,
-    checkpoints: Checkpoints,
+    pub(super) checkpoints: Checkpoints,
     /// Whether it counts among those that rest.
     resting: AtomicU8,
     state: Mutex<State>,
@@ -69,7 +68,7 @@ pub(in crate::runner) enum Right {
 pub(super) struct Afterwards {
     jobs: Vec<Job>,
     inline: Vec<(Place, Runnable)>,
-    submission: Option<Submission>,
+    pub(super) submission: Option<Submission>,
     pub(super) gates: AtTheGates,
 }
 
@@ -206,7 +205,7 @@ impl Active {
         true
     }
 
-    fn offer_again(&self, state: &mut State, runnable: &Runnable) {
+    pub(super) fn offer_again(&self, state: &mut State, runnable: &Runnable) {
         state.run.give_back(&runnable.ticket());
         self.record(state, &[]);
         state.fresh.is_urgent = true;
@@ -246,7 +245,7 @@ impl Active {
     /// Says whether there is something to do in this run, where that has changed.
     ///
     /// It looks under the lock and tells under it, too: what was true a moment ago may have been overtaken.
-    fn tell_rest(&self) {
+    pub(super) fn tell_rest(&self) {
         let state = self.lock();
         let resting = match (state.is_idle(), state.asking.is_empty()) {
             (false, _) => BUSY,
@@ -265,7 +264,7 @@ impl Active {
     }
 
     /// Hands out whatever can run now. Joins are done on the way: they call no function.
-    fn advance(&self, state: &mut State, now: Timestamp, afterwards: &mut Afterwards) {
+    pub(super) fn advance(&self, state: &mut State, now: Timestamp, afterwards: &mut Afterwards) {
         state.cycles += 1;
         if state.mode == Mode::Going && !state.is_held_back && !state.is_taken_up {
             self.take_up(state, now);
@@ -306,145 +305,8 @@ impl Active {
         }
     }
 
-    /// Tells whether the dispatch of a piece of work is stored before it starts.
-    pub(super) fn is_durable(&self, runnable: &Runnable) -> bool {
-        runnable.node().kind != Kind::Join && runnable.policy().mode_with_store() != ExecutionMode::Sync
-    }
-
-    /// Writes down the last events of the run. Of dispatches, only those that are to be stored.
-    pub(super) fn record(&self, state: &mut State, durable: &[bool]) {
-        let State { run, fresh, .. } = state;
-        let mut dispatches = durable.iter();
-        let is_heard = self.core.is_heard();
-        for event in run.last_events() {
-            if let Event::RunnableDispatched { .. } = event
-                && dispatches.next() == Some(&false)
-            {
-                continue;
-            }
-            let place = fresh.events.len();
-            let write = |body: &mut Vec<u8>| event.write_json(&self.workflow, body);
-            fresh.events.push_with(write).expect("invariant: values are checked before they come here");
-            if is_heard && let Ok(line) = event.to_json(&self.workflow) {
-                fresh.heard.push(Heard { place, what: what_of(event, run), line: line.into() });
-            }
-        }
-    }
-
-    /// Puts together what is to be stored, if it is time for it and nothing is on its way.
-    fn flush(&self, state: &mut State, now: Timestamp) -> Option<Submission> {
-        if state.in_flight.is_some() || matches!(state.mode, Mode::Gone { .. }) {
-            return None;
-        }
-        if !state.fresh.is_due(self.checkpoints, state.cycles, state.run.is_runnable()) {
-            return None;
-        }
-        state.cycles = 0;
-        let (status, wake_at, reason) = state.condition(now);
-        let Fresh { events, heard, handled, acks, held, letters, is_urgent: _ } =
-            std::mem::take(&mut state.fresh);
-        let append = Append {
-            run: self.id.clone(),
-            guard: match &state.right {
-                Right::New(new) => Guard::New(new.clone()),
-                Right::Held(lease) => Guard::Held { key: lease.key, fence: lease.fence },
-            },
-            expected: state.version,
-            status,
-            reason,
-            wake_at,
-            handled,
-            letters,
-            checkpoint: None,
-            // What an attempt came to is not lost because nobody knows yet what follows from it.
-            release: matches!(state.mode, Mode::Leaving { .. }) && state.deciding == 0,
-            events,
-        };
-        let (count, facts) = (append.events.len(), state.run.facts_len());
-        let keyed = std::mem::take(&mut state.keyed);
-        state.in_flight = Some(Flight { heard, count, acks, held, keyed, facts });
-        Some(Submission { active: self.strong(), append, is_again: false })
-    }
-
-    /// What was on its way is stored. Without a lease, the one that is there is still good.
-    pub(in crate::runner) fn committed(&self, lease: Option<Lease>) {
-        self.guarded(|| self.take_commit(lease));
-    }
-
-    fn take_commit(&self, lease: Option<Lease>) {
-        let now = self.core.clock().now();
-        let mut state = self.lock();
-        let Some(flight) = state.in_flight.take() else {
-            // The run was given up meanwhile; nobody shall think that it is driven here.
-            drop(state);
-            self.core.give_back(lease.into_iter().collect());
-            return;
-        };
-        if let Some(lease) = lease {
-            state.right = Right::Held(lease);
-        }
-        let first = state.version;
-        state.version += u64::from(flight.count);
-        let mut afterwards = Afterwards::default();
-        if state.mode == Mode::Going || state.mode == Mode::Paused {
-            for piece in flight.held {
-                self.start(&mut state, piece, now, &mut afterwards);
-            }
-        } else {
-            for piece in flight.held {
-                self.offer_again(&mut state, &piece.runnable);
-                // Whatever it was given goes back when nobody has the lock.
-                afterwards.gates.unwanted.push(piece.way);
-            }
-        }
-        afterwards.gates.keyed.extend(flight.keyed);
-        let seen = state.stored_facts;
-        state.stored_facts = flight.facts;
-        state.wake_waiters(seen);
-        self.advance(&mut state, now, &mut afterwards);
-        afterwards.submission = self.flush(&mut state, now);
-        let (is_over, has_left) = (state.is_over(), afterwards.submission.is_none() && state.has_left());
-        let (is_idle, is_told) = (state.is_idle(), is_over && state.mode == Mode::Going);
-        let status = state.condition(now).0;
-        if has_left {
-            let Mode::Leaving { status, reason } = &state.mode else { return };
-            let why = reason.clone().unwrap_or_else(|| format!("it is {status}"));
-            state.mode = Mode::Gone { status: Some(*status), why };
-        }
-        if is_over || has_left || is_idle && state.mode == Mode::Paused {
-            state.waiters.clear();
-        }
-        // Without an event nothing came to its end just now.
-        let idle = (is_told && flight.count > 0).then_some(status);
-        state.to_tell.push_back(Telling { first, heard: flight.heard, idle });
-        let parked = match &state.mode {
-            Mode::Gone { status: Some(Status::Parked), why } => Some(why.clone()),
-            Mode::Going | Mode::Paused | Mode::Aside { .. } | Mode::Leaving { .. } | Mode::Gone { .. } => {
-                None
-            }
-        };
-        drop(state);
-        if idle.is_some() || has_left && matches!(status, Status::Parked | Status::Cancelled) {
-            self.core.metrics().run(status);
-        }
-        if let Some(why) = parked.filter(|_| has_left) {
-            telemetry::park(&self.id, &why);
-        }
-        for ack in flight.acks {
-            // Whoever does not wait any more has their reasons.
-            drop(ack.send(Ok(())));
-        }
-        self.tell_all();
-        self.finish(afterwards);
-        if has_left {
-            self.core.forget(self);
-        } else {
-            self.tell_rest();
-        }
-    }
-
     /// Starts a piece of work whose dispatch is stored, or need not be.
-    fn start(&self, state: &mut State, piece: Piece, now: Timestamp, afterwards: &mut Afterwards) {
+    pub(super) fn start(&self, state: &mut State, piece: Piece, now: Timestamp, afterwards: &mut Afterwards) {
         let Piece { runnable, way, queue_until } = piece;
         let place = self.core.pool().place();
         let is_durable = self.is_durable(&runnable);
@@ -580,7 +442,7 @@ impl Active {
     }
 
     /// Does what a change under the lock led to.
-    fn finish(&self, afterwards: Afterwards) {
+    pub(super) fn finish(&self, afterwards: Afterwards) {
         let mut inline = self.hand_over(afterwards);
         // One after the other, however long the row gets.
         while let Some((place, runnable)) = inline.pop_front() {
@@ -643,104 +505,6 @@ impl Active {
         self.finish(afterwards);
         self.tell_rest();
     }
-
-    /// Tells whoever listens what was stored, in the order in which it was stored.
-    fn tell_all(&self) {
-        let mut is_first = true;
-        loop {
-            let telling = {
-                let mut state = self.lock();
-                if is_first && state.is_telling {
-                    return;
-                }
-                is_first = false;
-                let telling = state.to_tell.pop_front();
-                state.is_telling = telling.is_some();
-                telling
-            };
-            let Some(Telling { first, heard, idle }) = telling else { return };
-            self.tell(first, &heard, idle);
-        }
-    }
-
-    fn tell(&self, first: Version, heard: &[Heard], idle: Option<Status>) {
-        for heard in heard {
-            let version = first + u64::from(heard.place);
-            self.core.publish(RunEvent { run: self.id.clone(), version, event: Arc::clone(&heard.line) });
-        }
-        let Some(hooks) = &self.core.options().hooks else { return };
-        let tell = || {
-            for (name, kind, what) in heard.iter().filter_map(|heard| heard.what.as_ref()) {
-                let named = name.as_deref().and_then(|name| self.workflow.node_info(name));
-                let node = named.unwrap_or_else(|| NodeInfo::unnamed(*kind));
-                match what {
-                    What::Dispatched(attempt) => hooks.dispatched(&self.id, &node, *attempt),
-                    What::Completed => hooks.completed(&self.id, &node),
-                    What::Failed(failure) => hooks.failed(&self.id, &node, failure),
-                }
-            }
-            if let Some(status) = idle {
-                hooks.idle(&self.id, status);
-            }
-        };
-        // A hook that panics changes nothing.
-        drop(catch_unwind(AssertUnwindSafe(tell)));
-    }
-
-    /// The run can no longer be written by this process.
-    pub(in crate::runner) fn lose(&self, why: &Lost) {
-        let mut state = self.lock();
-        state.mode = Mode::Gone { status: None, why: why.to_string() };
-        let flight = state.in_flight.take();
-        let fresh = std::mem::take(&mut state.fresh);
-        let out = std::mem::take(&mut state.out);
-        let places: Vec<Place> = out.keys().copied().collect();
-        state.waiters.clear();
-        state.asking.clear();
-        let again = std::mem::take(&mut state.again);
-        let early = std::mem::take(&mut state.early);
-        drop(state);
-        self.core.pool().take_back(self.group, &places);
-        drop((again, out));
-        self.leave_lines();
-        let early = early.into_values().filter_map(|early| match early.by {
-            By::Caller(ack) => Some(ack),
-            By::Command(_) => None,
-        });
-        let acks = flight.into_iter().flat_map(|flight| flight.acks).chain(fresh.acks).chain(early);
-        for ack in acks {
-            drop(ack.send(Err(why.clone())));
-        }
-        self.core.forget(self);
-    }
-
-    /// The store says that the lease of this process is over. The others of its runs will learn it, too.
-    pub(in crate::runner) fn lose_late(&self, why: &Lost) {
-        self.lose(why);
-        self.core.late.notify_one();
-    }
-
-    /// The run went wrong in a way that is not the failure of its work. It is taken up again from what is stored.
-    pub(in crate::runner) fn crash(&self, why: String) {
-        let mut state = self.lock();
-        if matches!(state.mode, Mode::Gone { .. }) && !std::mem::take(&mut state.is_broken) {
-            return;
-        }
-        drop(state);
-        let is_stored = self.fence().is_some();
-        self.lose(&Lost::Crashed(why.clone()));
-        if is_stored {
-            self.core.crashed(&self.id, why);
-        }
-    }
-
-    /// Keeps a panic, of ours or of a value that cannot be written, from taking anything else down: the run is
-    /// taken up again from what is stored.
-    pub(super) fn guarded(&self, deed: impl FnOnce()) {
-        if let Err(payload) = catch_unwind(AssertUnwindSafe(deed)) {
-            self.crash(panicked(payload.as_ref()).message);
-        }
-    }
 }
 
 impl Sink for Active {
@@ -751,33 +515,4 @@ impl Sink for Active {
     fn ended(self: Arc<Self>, place: Place, outcome: Outcome) {
         self.guarded(|| self.finish(self.take_end(place, outcome)));
     }
-}
-
-/// Makes a value that cannot be written the failure of the work that gave it.
-pub(super) fn storable(outcome: Outcome) -> Outcome {
-    let check = |value: &Value| match catch_unwind(AssertUnwindSafe(|| value.to_text())) {
-        Ok(Ok(_)) => None,
-        Ok(Err(error)) => Some(Failure::of(&error).code("unserialisable").non_retryable()),
-        Err(payload) => Some(panicked(payload.as_ref()).code("unserialisable").non_retryable()),
-    };
-    let failure = match &outcome {
-        Outcome::Completed(value) => check(value),
-        Outcome::FannedOut(values) => values.iter().find_map(check),
-        Outcome::Failed(_) | Outcome::Skipped(_) => None,
-    };
-    failure.map_or(outcome, Outcome::Failed)
-}
-
-/// Returns what hooks are told of an event.
-fn what_of(event: &Event, run: &Run) -> Option<(Option<String>, Kind, What)> {
-    let (act, what) = match event {
-        Event::RunnableDispatched { act, attempt, .. } => (act, What::Dispatched(*attempt)),
-        Event::RunnableCompleted { act, .. } => (act, What::Completed),
-        Event::RunnableFailed { act, failure, .. } | Event::RunnableSkipped { act, failure, .. } => {
-            (act, What::Failed(failure.clone()))
-        }
-        _ => return None,
-    };
-    let node = run.node_of(*act)?;
-    Some((node.name.map(str::to_owned), node.kind, what))
 }

@@ -12,8 +12,9 @@ use tidewheel_core::{Runnable, Ticket};
 use tidewheel_store::{Batch, CommandId, Lease, Letter, Status, Version};
 use tokio::sync::oneshot;
 
-use super::gates::{End, Said};
+use super::end::End;
 use super::life::Right;
+use super::outside::Said;
 use crate::driver::Course;
 use crate::ear::Ear;
 use crate::limits::{Ask, Permits};

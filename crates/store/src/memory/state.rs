@@ -1,94 +1,57 @@
-//! A store in memory: for tests, and for runs that need not survive. It answers at once, on the thread that asks.
+//! All that the store in memory keeps, and how it changes: the plainest reading of what a store promises. It has no
+//! lock and no clock.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::fmt;
 use std::ops::Bound;
-use std::pin::Pin;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
 use tidewheel_core::fact::RunId;
-use tidewheel_core::time::{Span, Timestamp};
+use tidewheel_core::time::Timestamp;
 use tokio::sync::Notify;
 
-use crate::clock::Clock;
 use crate::page::{page, place, rows_of_page};
 use crate::record::{
     Command, CommandId, DeadLetter, DeadLetterId, Filter, Lease, Letter, NewCommand, NewDeadLetter, NewRun,
     OwnerId, Page, PutShared, RunRecord, Shared, Stored, Version,
 };
-use crate::store::{Answer, Append, Claim, Claimed, Guard, Refused, Renewed, Store, StoreError, Wanted};
-
-/// Keeps runs as long as the process lives.
-pub struct Memory {
-    clock: Arc<dyn Clock>,
-    state: Mutex<State>,
-}
-
-impl Memory {
-    /// Makes an empty store.
-    #[must_use]
-    pub fn new(clock: Arc<dyn Clock>) -> Self {
-        Self { clock, state: Mutex::default() }
-    }
-
-    /// Does some work on the state when somebody waits for it, and not before.
-    fn answer<'a, T: 'a>(
-        &'a self,
-        work: impl FnOnce(&mut State, Timestamp) -> Result<T, StoreError> + Send + 'a,
-    ) -> Answer<'a, T> {
-        Box::pin(async move {
-            let now = self.clock.now();
-            work(&mut self.state(), now)
-        })
-    }
-
-    fn state(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-impl fmt::Debug for Memory {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Memory").field("runs", &self.state().runs.len()).finish_non_exhaustive()
-    }
-}
+use crate::store::{Append, Claim, Claimed, Guard, Refused, StoreError, Wanted};
 
 #[derive(Default)]
-struct State {
-    runs: BTreeMap<i64, Run>,
-    keys: BTreeMap<RunId, i64>,
+pub(super) struct State {
+    pub(super) runs: BTreeMap<i64, Run>,
+    pub(super) keys: BTreeMap<RunId, i64>,
     /// The runs that nobody drives and that somebody has to look at some time, by workflow.
-    due: BTreeMap<(String, u32), BTreeSet<(Timestamp, i64)>>,
-    owners: BTreeMap<OwnerId, Owner>,
-    commands: BTreeMap<CommandId, (i64, Command)>,
-    shared: BTreeMap<String, BTreeMap<String, Shared>>,
+    pub(super) due: BTreeMap<(String, u32), BTreeSet<(Timestamp, i64)>>,
+    pub(super) owners: BTreeMap<OwnerId, Owner>,
+    pub(super) commands: BTreeMap<CommandId, (i64, Command)>,
+    pub(super) shared: BTreeMap<String, BTreeMap<String, Shared>>,
     /// The highest version that a shared state had when it was removed.
-    last_removed: u64,
-    letters: BTreeMap<DeadLetterId, DeadLetter>,
-    last_key: i64,
-    last_owner: i64,
-    last_command: i64,
-    last_letter: i64,
+    pub(super) last_removed: u64,
+    pub(super) letters: BTreeMap<DeadLetterId, DeadLetter>,
+    pub(super) last_key: i64,
+    pub(super) last_owner: i64,
+    pub(super) last_command: i64,
+    pub(super) last_letter: i64,
 }
 
-struct Run {
-    record: RunRecord,
-    definition: String,
-    log: Vec<Stored>,
-    commands: BTreeSet<CommandId>,
+pub(super) struct Run {
+    pub(super) record: RunRecord,
+    pub(super) definition: String,
+    pub(super) log: Vec<Stored>,
+    pub(super) commands: BTreeSet<CommandId>,
     /// By the piece of work.
-    letters: BTreeMap<String, DeadLetterId>,
-    checkpoint: Option<(Version, String)>,
+    pub(super) letters: BTreeMap<String, DeadLetterId>,
+    pub(super) checkpoint: Option<(Version, String)>,
 }
 
-struct Owner {
-    expires_at: Timestamp,
-    runs: BTreeSet<i64>,
-    bell: Arc<Notify>,
+pub(super) struct Owner {
+    pub(super) expires_at: Timestamp,
+    pub(super) runs: BTreeSet<i64>,
+    pub(super) bell: Arc<Notify>,
 }
 
 impl State {
-    fn append(&mut self, append: Append, now: Timestamp) -> Result<Lease, Refused> {
+    pub(super) fn append(&mut self, append: Append, now: Timestamp) -> Result<Lease, Refused> {
         let (key, fence) = match append.guard {
             Guard::New(new) => {
                 let begin = Begin { run: &append.run, expected: append.expected, now };
@@ -191,7 +154,7 @@ impl State {
     }
 
     /// Leaves a run to whoever wants it, and says so.
-    fn free(&mut self, key: i64, now: Timestamp) {
+    pub(super) fn free(&mut self, key: i64, now: Timestamp) {
         let Some(run) = self.runs.get_mut(&key) else { return };
         let was_waiting = run.waiting_since();
         if let Some(owner) = run.record.owner.take().and_then(|owner| self.owners.get_mut(&owner)) {
@@ -225,7 +188,7 @@ impl State {
     }
 
     /// Frees the runs of owners that did not renew in time.
-    fn reap(&mut self, now: Timestamp) {
+    pub(super) fn reap(&mut self, now: Timestamp) {
         let gone = |owner: &Owner| owner.expires_at <= now;
         let ids: Vec<OwnerId> =
             self.owners.iter().filter(|(_, owner)| gone(owner)).map(|(id, _)| *id).collect();
@@ -234,7 +197,7 @@ impl State {
         }
     }
 
-    fn leave(&mut self, id: OwnerId, now: Timestamp) {
+    pub(super) fn leave(&mut self, id: OwnerId, now: Timestamp) {
         let Some(owner) = self.owners.remove(&id) else { return };
         for key in owner.runs {
             self.free(key, now);
@@ -249,7 +212,7 @@ impl State {
         }
     }
 
-    fn claim(&mut self, claim: Claim, now: Timestamp) -> Claimed {
+    pub(super) fn claim(&mut self, claim: Claim, now: Timestamp) -> Claimed {
         self.reap(now);
         let mut claimed = Claimed { runs: Vec::new(), next_due: None };
         if !self.owners.contains_key(&claim.owner) {
@@ -280,7 +243,7 @@ impl State {
         due.into_iter().take(limit).map(|(_, key)| key).collect()
     }
 
-    fn take(
+    pub(super) fn take(
         &mut self,
         key: i64,
         from: Option<OwnerId>,
@@ -297,7 +260,7 @@ impl State {
         Some((Lease { run: record.id.clone(), key, fence: record.fence }, record, definition))
     }
 
-    fn send(&mut self, new: NewCommand, now: Timestamp) -> Result<CommandId, Refused> {
+    pub(super) fn send(&mut self, new: NewCommand, now: Timestamp) -> Result<CommandId, Refused> {
         let Some(&key) = self.keys.get(&new.run) else {
             return Err(Refused::NotFound { run: new.run });
         };
@@ -318,7 +281,7 @@ impl State {
         Ok(id)
     }
 
-    fn delete(&mut self, id: &RunId, now: Timestamp) -> Result<bool, Refused> {
+    pub(super) fn delete(&mut self, id: &RunId, now: Timestamp) -> Result<bool, Refused> {
         self.reap(now);
         let Some(&key) = self.keys.get(id) else { return Ok(false) };
         if let Some(owner) = self.runs.get(&key).and_then(|run| run.record.owner) {
@@ -339,7 +302,7 @@ impl State {
         Ok(true)
     }
 
-    fn list(&self, filter: &Filter) -> Result<Page<RunRecord>, StoreError> {
+    pub(super) fn list(&self, filter: &Filter) -> Result<Page<RunRecord>, StoreError> {
         let wanted = rows_of_page(filter.limit);
         let end = place(filter.after.as_deref())?.map_or(Bound::Unbounded, Bound::Excluded);
         if wanted == 0 {
@@ -357,7 +320,7 @@ impl State {
         Ok(Page { rows: page.rows.into_iter().map(|(_, run)| run.record.clone()).collect(), next: page.next })
     }
 
-    fn put_shared(&mut self, puts: Vec<PutShared>) -> bool {
+    pub(super) fn put_shared(&mut self, puts: Vec<PutShared>) -> bool {
         let last_removed = self.last_removed;
         let mut before = Vec::new();
         for PutShared { kind, name, expected, body } in puts {
@@ -388,7 +351,7 @@ impl State {
         }
     }
 
-    fn run(&self, id: &RunId) -> Option<&Run> {
+    pub(super) fn run(&self, id: &RunId) -> Option<&Run> {
         self.runs.get(self.keys.get(id)?)
     }
 }
@@ -407,168 +370,5 @@ impl Run {
             Some(_) => None,
             None => self.record.wake_at,
         }
-    }
-}
-
-impl Store for Memory {
-    fn append(&self, appends: Vec<Append>) -> Answer<'_, Vec<Result<Lease, Refused>>> {
-        self.answer(move |state, now| {
-            Ok(appends.into_iter().map(|append| state.append(append, now)).collect())
-        })
-    }
-
-    fn read<'a>(&'a self, run: &'a RunId, from: Version) -> Answer<'a, Vec<Stored>> {
-        self.answer(move |state, _| {
-            let log = state.run(run).map_or(&[][..], |run| &run.log);
-            let begin = log.partition_point(|batch| batch.first + u64::from(batch.events.len()) <= from);
-            Ok(log[begin..].to_vec())
-        })
-    }
-
-    fn find<'a>(&'a self, run: &'a RunId) -> Answer<'a, Option<RunRecord>> {
-        self.answer(move |state, _| Ok(state.run(run).map(|run| run.record.clone())))
-    }
-
-    fn definition<'a>(&'a self, run: &'a RunId) -> Answer<'a, Option<String>> {
-        self.answer(move |state, _| Ok(state.run(run).map(|run| run.definition.clone())))
-    }
-
-    fn list(&self, filter: Filter) -> Answer<'_, Page<RunRecord>> {
-        self.answer(move |state, _| state.list(&filter))
-    }
-
-    fn delete<'a>(&'a self, run: &'a RunId) -> Answer<'a, Result<bool, Refused>> {
-        self.answer(move |state, now| Ok(state.delete(run, now)))
-    }
-
-    fn checkpoint<'a>(&'a self, run: &'a RunId) -> Answer<'a, Option<(Version, String)>> {
-        self.answer(move |state, _| Ok(state.run(run).and_then(|run| run.checkpoint.clone())))
-    }
-
-    fn join(&self, lease: Span) -> Answer<'_, OwnerId> {
-        self.answer(move |state, now| {
-            state.reap(now);
-            state.last_owner += 1;
-            let id = OwnerId(state.last_owner);
-            let expires_at = now.saturating_add(lease);
-            state.owners.insert(id, Owner { expires_at, runs: BTreeSet::new(), bell: Arc::default() });
-            Ok(id)
-        })
-    }
-
-    fn renew(&self, owner: OwnerId, lease: Span) -> Answer<'_, Result<Renewed, Refused>> {
-        self.answer(move |state, now| {
-            if let Some(live) = state.owners.get_mut(&owner).filter(|owner| owner.expires_at > now) {
-                live.expires_at = now.saturating_add(lease);
-                return Ok(Ok(Renewed { is_alone: state.owners.len() == 1 }));
-            }
-            state.leave(owner, now);
-            Ok(Err(Refused::LeaseOver))
-        })
-    }
-
-    fn leave(&self, owner: OwnerId) -> Answer<'_, ()> {
-        self.answer(move |state, now| {
-            state.leave(owner, now);
-            Ok(())
-        })
-    }
-
-    fn owners(&self) -> Answer<'_, Vec<OwnerId>> {
-        self.answer(move |state, now| {
-            let live = state.owners.iter().filter(|(_, owner)| owner.expires_at > now);
-            Ok(live.map(|(id, _)| *id).collect())
-        })
-    }
-
-    fn claim(&self, claim: Claim) -> Answer<'_, Claimed> {
-        self.answer(move |state, now| Ok(state.claim(claim, now)))
-    }
-
-    fn release(&self, leases: Vec<Lease>) -> Answer<'_, ()> {
-        self.answer(move |state, now| {
-            for lease in leases {
-                let run = state.runs.get(&lease.key);
-                if run.is_some_and(|run| run.record.fence == lease.fence && run.record.owner.is_some()) {
-                    state.free(lease.key, now);
-                }
-            }
-            Ok(())
-        })
-    }
-
-    fn send(&self, command: NewCommand) -> Answer<'_, Result<CommandId, Refused>> {
-        self.answer(move |state, now| Ok(state.send(command, now)))
-    }
-
-    fn commands(&self, owner: OwnerId) -> Answer<'_, Vec<Command>> {
-        self.answer(move |state, _| {
-            let runs = state.owners.get(&owner).map(|owner| &owner.runs);
-            let is_its = |key: &i64| runs.is_some_and(|runs| runs.contains(key));
-            let commands = state.commands.values().filter(|(key, _)| is_its(key));
-            Ok(commands.map(|(_, command)| command.clone()).collect())
-        })
-    }
-
-    fn commands_of<'a>(&'a self, run: &'a RunId) -> Answer<'a, Vec<Command>> {
-        self.answer(move |state, _| {
-            let ids = state.run(run).map(|run| &run.commands).into_iter().flatten();
-            Ok(ids.filter_map(|id| state.commands.get(id)).map(|(_, command)| command.clone()).collect())
-        })
-    }
-
-    fn alerted(&self, owner: OwnerId) -> Pin<Box<dyn Future<Output = ()> + Send + '_>> {
-        let bell = self.state().owners.get(&owner).map(|owner| Arc::clone(&owner.bell));
-        Box::pin(async move {
-            match bell {
-                Some(bell) => bell.notified().await,
-                None => std::future::pending().await,
-            }
-        })
-    }
-
-    fn shared<'a>(&'a self, kind: &'a str, name: &'a str) -> Answer<'a, Option<Shared>> {
-        self.answer(move |state, _| Ok(state.shared.get(kind).and_then(|of_kind| of_kind.get(name)).cloned()))
-    }
-
-    fn all_shared<'a>(&'a self, kind: &'a str, after: Option<String>) -> Answer<'a, Page<(String, Shared)>> {
-        self.answer(move |state, _| {
-            let begin = after.map_or(Bound::Unbounded, Bound::Excluded);
-            let of_kind = state.shared.get(kind).into_iter();
-            let rows = of_kind.flat_map(|of_kind| of_kind.range((begin.clone(), Bound::Unbounded)));
-            let wanted = rows_of_page(None);
-            let rows = rows.take(wanted + 1).map(|(name, shared)| (name.clone(), shared.clone()));
-            Ok(page(rows.collect(), wanted, |(name, _): &(String, Shared)| name.clone()))
-        })
-    }
-
-    fn put_shared(&self, puts: Vec<PutShared>) -> Answer<'_, bool> {
-        self.answer(move |state, _| Ok(state.put_shared(puts)))
-    }
-
-    fn dead_letters<'a>(
-        &'a self,
-        run: Option<&'a RunId>,
-        after: Option<String>,
-    ) -> Answer<'a, Page<DeadLetter>> {
-        self.answer(move |state, _| {
-            let begin = place(after.as_deref())?
-                .map_or(Bound::Unbounded, |after| Bound::Excluded(DeadLetterId(after)));
-            let letters = state.letters.range((begin, Bound::Unbounded)).map(|(_, letter)| letter);
-            let of_run = letters.filter(|letter| run.is_none_or(|run| letter.run == *run));
-            let wanted = rows_of_page(None);
-            Ok(page(of_run.take(wanted + 1).cloned().collect(), wanted, |letter: &DeadLetter| letter.id.0))
-        })
-    }
-
-    fn unbury(&self, id: DeadLetterId) -> Answer<'_, bool> {
-        self.answer(move |state, _| {
-            let Some(letter) = state.letters.remove(&id) else { return Ok(false) };
-            let run = state.keys.get(&letter.run).and_then(|key| state.runs.get_mut(key));
-            run.expect("invariant: a run that is deleted takes its letters along")
-                .letters
-                .remove(&letter.work);
-            Ok(true)
-        })
     }
 }

@@ -1,0 +1,6 @@
+//! The store that is gone with the process.
+
+mod keep;
+mod state;
+
+pub use keep::Memory;
