@@ -318,3 +318,16 @@ fn a_lock_that_a_killed_git_left_goes_with_the_retry_and_that_of_anybody_else_st
     assert!(log(&desk, &end.id, "stderr").ends_with(&told));
     assert_eq!(subjects(&desk, "draft/alpha"), ["docs: add implementation plan alpha", "first"]);
 }
+
+#[test]
+fn a_worktree_that_git_does_not_recognise_any_more_is_made_anew() {
+    let desk = repository();
+    let end = ended(&desk, builtin("n", "worktree.prepare", "args = { slug = 'alpha' }"));
+    assert_eq!(end.end(), ("succeeded", Some(0)));
+    // A git that was killed while it wrote its first file leaves it empty.
+    let tree = desk.path(end.record["metadata"]["worktree_path"].as_str().unwrap());
+    fs::write(tree.join(".git"), "").unwrap();
+    let end = again(&desk, &end.id);
+    assert_eq!(end.end(), ("succeeded", Some(0)), "{}", end.summary);
+    assert!(tree.join("README.md").exists());
+}

@@ -86,6 +86,7 @@ impl Repository {
             let call = Call::new(["worktree", "remove"].iter().chain(force).map(OsStr::new));
             self.answer(&call.arg("--").arg(path))
         };
+        let fail = |source| RemoveError::Io { path: path.to_owned(), source };
         let mut refusal = None;
         let known = self.worktrees()?.into_iter().find(|tree| tree.path == path);
         if known.is_none()
@@ -98,11 +99,15 @@ impl Repository {
             // One that was cut off while it was made is locked, and wants to be forced twice. The lock of a person holds.
             let twice = if tree.is_half_made() { &["--force", "--force"][..] } else { &["--force"] };
             refusal = remove(&[]).or_else(|_| remove(twice)).err();
+            let is_ours = tree.lock.is_none() || tree.is_half_made();
+            if refusal.is_some() && is_ours && path.is_dir() {
+                // Git does not recognise it any more: one may be cut off while its very first file is written.
+                fs::remove_dir_all(path).map_err(fail)?;
+            }
         }
         let prune = ["worktree", "prune", "--expire", "now"];
         self.ask(&Call::new(prune))?;
         // What git does not know, or has forgotten, is a directory like any other.
-        let fail = |source| RemoveError::Io { path: path.to_owned(), source };
         match fs::symlink_metadata(path) {
             Ok(_) if !self.has_worktree(path)? => fs::remove_dir_all(path).map_err(fail)?,
             Ok(_) => return Err(refusal.map_or_else(|| RemoveError::Left(path.to_owned()), RemoveError::Git)),
