@@ -38,6 +38,8 @@ fn stages() -> [Step; 5] {
         ]),
         // Doc tests cannot be asked for together with a choice of targets, so they are the next stage.
         Step::cargo("tests", ["test", "--workspace", "--all-features"]).with([
+            // Whoever reads the output of a build server wants all that is broken, not the first of it.
+            "--no-fail-fast",
             "--lib",
             "--bins",
             "--tests",

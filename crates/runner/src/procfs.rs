@@ -92,6 +92,8 @@ pub(crate) fn has_variable(id: Pid, name: &str, fits: impl Fn(&[u8]) -> bool) ->
 
 #[cfg(test)]
 mod tests {
+    use std::process::Stdio;
+
     use super::*;
 
     #[test]
@@ -101,9 +103,22 @@ mod tests {
         assert!(me.is_alive && me.start_time > 0);
         assert!(me.started() <= uptime().unwrap());
         assert_eq!(me.parent, rustix::process::getppid().map_or(0, |parent| parent.as_raw_nonzero().get()));
-        assert!(me.session > 0);
-        assert_eq!(me.group, rustix::process::getpgrp().as_raw_nonzero().get());
         assert!(all().unwrap().any(|other| other == id));
+    }
+
+    #[test]
+    fn the_leader_of_a_session_is_in_its_own_group_and_session() {
+        // Those of the test itself may lie outside of the container, where they have no number.
+        let mut command = std::process::Command::new("setsid");
+        command.args(["sh", "-c", "echo begun; read end"]).stdin(Stdio::piped()).stdout(Stdio::piped());
+        let mut child = command.spawn().unwrap();
+        let mut begun = [0; 6];
+        child.stdout.take().unwrap().read_exact(&mut begun).unwrap();
+        let id = Pid::from_child(&child);
+        let leader = of(id).expect("it waits for the end of its input");
+        drop(child.stdin.take());
+        child.wait().unwrap();
+        assert_eq!((leader.group, leader.session), (id.as_raw_pid(), id.as_raw_pid()));
     }
 
     #[test]

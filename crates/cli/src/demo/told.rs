@@ -50,13 +50,7 @@ const ORDER: &str = "A worker process runs an order on a SQLite database. The po
 
 /// Tells of the order.
 pub(crate) fn order(story: &order::Story, canvas: Canvas) -> String {
-    let mut text = String::new();
-    let rows = story.steps.iter().map(|step| (step.step, in_first(step), in_second(step)));
-    let head = ("", "first worker".to_owned(), "second worker");
-    for (name, first, second) in std::iter::once(head).chain(rows) {
-        let line = format!("  {name:<15}  {first:<42}  {second}");
-        let _ = writeln!(text, "{}", cut(line.trim_end(), canvas.width, canvas));
-    }
+    let mut text = steps(story, canvas);
     let result = format!("  {:<15}  {}", "result", story.result);
     let _ = writeln!(text, "{}", cut(&result, canvas.width, canvas));
     let seen = match story.lost().filter(|_| story.is_right()) {
@@ -69,6 +63,30 @@ pub(crate) fn order(story: &order::Story, canvas: Canvas) -> String {
         None => "Something else than what is promised happened, which is a bug.".to_owned(),
     };
     let _ = writeln!(text, "\n{}\n", paragraph(&seen, canvas));
+    text
+}
+
+/// Tells of each step what the workers did with it: side by side where there is room, and below each other elsewhere.
+fn steps(story: &order::Story, canvas: Canvas) -> String {
+    let rows = || story.steps.iter().map(|step| (step.step, in_first(step), in_second(step)));
+    let head = ("", "first worker".to_owned(), "second worker");
+    let lines = std::iter::once(head).chain(rows());
+    let lines = lines.map(|(name, first, second)| format!("  {name:<15}  {first:<42}  {second}"));
+    let lines: Vec<String> = lines.map(|line| line.trim_end().to_owned() + "\n").collect();
+    if lines.iter().all(|line| line.len() <= canvas.width) {
+        return lines.concat();
+    }
+    let mut text = String::new();
+    for (name, first, second) in rows() {
+        let said = [("first", first.as_str()), ("second", second)];
+        let said = said.into_iter().filter(|(_, what)| !matches!(*what, "" | "-"));
+        let mut name = name;
+        for (worker, what) in said {
+            let words = wrapped(&format!("{worker} worker: {what}"), canvas.width, &" ".repeat(19));
+            let _ = writeln!(text, "  {name:<15}  {}", words.trim_start());
+            name = "";
+        }
+    }
     text
 }
 

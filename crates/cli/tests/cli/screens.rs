@@ -58,18 +58,19 @@ fn the_name_alone_says_how_to_begin() {
     let ran = Home::new().run(&[]);
     assert_snapshot!(ran, @"
     --- stderr
-    Tidewheel runs workflows on this machine: jobs in order and side by side, with
-    retries, approvals and locks. They survive crashes, and need no server.
+    Tidewheel runs workflows on this machine: jobs in order and
+    side by side, with retries, approvals and locks. They
+    survive crashes, and need no server.
 
     Begin with
-      tidewheel demo                 see what it does, in a few seconds
-      tidewheel init                 make a configuration and a first flow here
-      tidewheel run hello --follow   run that flow, and watch it
+      tidewheel demo                 see it work, in seconds
+      tidewheel init                 begin a first flow here
+      tidewheel run hello --follow   run it, and watch it
 
     More
       tidewheel --help               all commands
-      tidewheel help run             one command, with an example
-      tidewheel doctor               whether all is in order here, and what to do
+      tidewheel help run             one command, by example
+      tidewheel doctor               find out what is wrong
     --- exit code 2
     ");
     assert!(ran.out.is_empty());
