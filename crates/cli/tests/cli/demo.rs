@@ -135,6 +135,26 @@ fn a_narrow_terminal_shows_the_results_below_the_bars() {
 }
 
 #[test]
+fn a_narrow_terminal_shows_the_workers_below_each_other() {
+    let home = Home::new();
+    let narrow = home.run_under(&[("COLUMNS", "60")], &["demo"]).succeeded().out;
+    let workers: Vec<&str> = narrow.lines().filter(|line| line.contains(" worker: ")).collect();
+    assert_snapshot!(workers.join("\n"), @"
+    validate_order   first worker: ran
+    check_inventory  first worker: ran
+    print_label      first worker: 6 ran, 3 waited for the
+    book_carrier     first worker: failed twice, held by the
+    screen_fraud     first worker: failed twice, killed
+                     second worker: ran again
+    decide           second worker: ran
+    ");
+    // Whoever asks later is told of the waits, too.
+    let explained = home.run(&["runs", "explain", "order-123", "--store", "tidewheel-demo/orders.db"]);
+    let waits = "3 pieces of print_label waited up to ";
+    assert!(explained.out.contains(waits) && explained.out.contains(" for its rate limit."), "{explained}");
+}
+
+#[test]
 fn a_terminal_without_unicode_gets_ascii() {
     let home = Home::new();
     let under = [("COLUMNS", "80"), ("LC_ALL", "C"), ("LANG", "en_US.UTF-8")];

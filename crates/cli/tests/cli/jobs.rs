@@ -84,11 +84,14 @@ fn where_there_is_nothing_nothing_is_made() {
         (&["jobs", "schedule"], "Outcome: No scheduled jobs\n"),
         (&["jobs", "schedule", "--format", "dag"], "Outcome: No scheduled jobs\n"),
         (&["jobs", "gc"], "Outcome: removed 0 job(s)\n"),
-        (&["jobs", "wait"], ""),
+        (&["jobs", "wait", "-q"], ""),
         (&["runs", "list"], "There are no such runs.\n"),
     ] {
         assert_eq!(home.run(arguments).succeeded().out, said, "{arguments:?}");
     }
+    let ran = home.run(&["jobs", "wait"]);
+    assert_eq!(ran.err, "hint: there is nothing to wait for: no job is queued, waiting or running\n");
+    assert_eq!(home.run(&["jobs", "wait", "--quiet"]).err, "");
     for verb in ["approve", "reject", "retry", "cancel", "show", "status", "tail", "attach"] {
         let ran = home.run(&["jobs", verb, "J1"]);
         assert_eq!(ran.code, Some(1), "{verb}: {ran}");

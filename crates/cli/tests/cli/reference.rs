@@ -100,7 +100,11 @@ fn the_index_of_the_errors_is_complete() {
 fn the_references_of_files_are_what_the_schemas_say() {
     for (kind, title, guide) in [
         ("template", "Templates", "[Jobs](../guides/jobs.md) shows templates by example."),
-        ("config", "Configuration", "[Jobs](../guides/jobs.md#configuration) shows a configuration."),
+        (
+            "config",
+            "Configuration",
+            "[Running jobs](../guides/running-jobs.md#configuration) shows a configuration.",
+        ),
         (
             "policy",
             "Policies",

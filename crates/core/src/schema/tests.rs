@@ -262,13 +262,18 @@ fn everything_that_is_in_order_fits() {
         assert_eq!(wrong(&template(), &json_of(text)), Vec::<String>::new(), "{text}");
         seen += 1;
     }
-    for (name, text) in guide_files(include_str!("../../../../docs/guides/jobs.md")) {
+    let guides = [
+        include_str!("../../../../docs/guides/jobs.md"),
+        include_str!("../../../../docs/guides/looking-at-jobs.md"),
+        include_str!("../../../../docs/guides/running-jobs.md"),
+    ];
+    for (name, text) in guides.into_iter().flat_map(guide_files) {
         let schema = match name.as_str() {
             ".tidewheel/config.toml" => config(),
             name if name.ends_with(".toml") => template(),
             _ => continue,
         };
-        // Some files of the guide are wrong on purpose, and the parser says so, too.
+        // Some files of the guides are wrong on purpose, and the parser says so, too.
         if name.ends_with("config.toml") || parse_template(&text).is_ok() {
             assert_eq!(wrong(&schema, &json_of(&text)), Vec::<String>::new(), "{name}\n{text}");
             seen += 1;

@@ -45,8 +45,31 @@ fn at_beginning(attempt: u32) -> String {
 
 const ANOTHER_CHANCE: &str = "Then somebody gave it all its attempts again.";
 
+/// Explains how long several pieces of work were held by what, a sentence for each component and cause.
+pub fn explain_holds<'a>(works: impl Iterator<Item = &'a WorkLine>) -> Vec<String> {
+    let mut sums: BTreeMap<(&str, Hold), (usize, u64)> = BTreeMap::new();
+    for work in works {
+        for (hold, nanos) in holds(work) {
+            let (count, longest) = sums.entry((&work.node, hold)).or_default();
+            *count += 1;
+            *longest = nanos.max(*longest);
+        }
+    }
+    let told = sums.into_iter().map(|((node, hold), (count, longest))| match count {
+        1 => format!("{node} waited {} for {}.", long(longest), awaited(hold)),
+        _ => format!("{count} pieces of {node} waited up to {} for {}.", long(longest), awaited(hold)),
+    });
+    told.collect()
+}
+
 /// Says how long it was held by what, where that is over.
 fn held(work: &WorkLine) -> Vec<String> {
+    let told = holds(work).into_iter();
+    told.map(|(hold, nanos)| format!("It waited {} for {}.", long(nanos), awaited(hold))).collect()
+}
+
+/// Returns how many nanoseconds it was held by what, where that is over and worth a word.
+fn holds(work: &WorkLine) -> BTreeMap<Hold, u64> {
     let mut sums: BTreeMap<Hold, u64> = BTreeMap::new();
     for stretch in &work.stretches {
         if let (Some(hold), Some(to)) = (stretch.hold, stretch.to) {
@@ -54,7 +77,7 @@ fn held(work: &WorkLine) -> Vec<String> {
         }
     }
     sums.retain(|_, nanos| *nanos >= WORTH);
-    sums.iter().map(|(hold, nanos)| format!("It waited {} for {}.", long(*nanos), awaited(*hold))).collect()
+    sums
 }
 
 /// Says what a hold waits for.

@@ -10,7 +10,7 @@ mod spent;
 mod steer;
 mod story;
 
-pub use explain::explain;
+pub use explain::{explain, explain_holds};
 pub use graph::{Edge, Graph, Node};
 pub use moment::{absolute, between, long, moment, relative};
 pub use rehearsal::{Attempt, Rehearsal, Script, rehearse};

@@ -337,6 +337,18 @@ fn times_are_told_with_how_long() {
 }
 
 #[test]
+fn an_approval_that_nobody_gave_before_the_deadline_did_not_pass() {
+    let deadline = Limits { deadline: Some(at(1_060)), ..Limits::default() };
+    let mut scene = scene([job("a").limits(deadline).approval(Approval::pending("ada", at(0)))]);
+    scene.now = at(1_060);
+    scene.settle();
+    let a = explained(&scene, "a");
+    assert_eq!((a.status, stopped(&a).map(|(gate, ..)| gate)), (JobStatus::Failed, Some(Gate::Schedule)));
+    let approval = a.gates.iter().find(|gate| gate.gate == Gate::Approval).unwrap();
+    assert_eq!((approval.state, approval.detail.as_str()), (GateState::NotReached, "pending"));
+}
+
+#[test]
 fn what_only_a_pass_knows_is_told_as_it_found_it() {
     for (detail, gate) in [
         ("circuit breaker `api` is open", Gate::CircuitBreaker),

@@ -49,6 +49,9 @@ pub(super) fn run(arguments: &Arguments) -> Result<Exit, Ending> {
         output::warning(&error);
     }
     let jobs = chosen(&opened, &arguments.jobs)?;
+    if jobs.is_empty() && !arguments.quiet {
+        output::hint("there is nothing to wait for: no job is queued, waiting or running");
+    }
     let words = if arguments.jobs.is_empty() {
         "jobs wait".to_owned()
     } else {

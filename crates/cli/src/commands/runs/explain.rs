@@ -7,7 +7,7 @@ use std::fmt::Write as _;
 use clap::Args;
 use serde::Serialize;
 use tidewheel_core::event::Hold;
-use tidewheel_core::view::{Story, UndoState, WorkLine, WorkState, explain, moment, relative};
+use tidewheel_core::view::{Story, UndoState, WorkLine, WorkState, explain, explain_holds, moment, relative};
 use tidewheel_store::{Command, RunRecord, Status, Store as _};
 
 use super::VERSION;
@@ -124,6 +124,8 @@ fn of_run(opened: &Opened, record: &RunRecord, story: &Story, asked: &[Command])
         sentences.push(format!("The reason: {}.", reason.trim_end_matches('.')));
     }
     sentences.extend(counted(story));
+    // The others are explained one by one.
+    sentences.extend(explain_holds(story.works.iter().filter(|work| !is_worth_a_word(work))));
     for (index, input) in story.inputs.iter().enumerate() {
         match input.undo {
             UndoState::None => {}

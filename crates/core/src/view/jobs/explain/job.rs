@@ -8,7 +8,7 @@ use super::super::graph::Graph;
 use super::attempt::{AttemptOutcome, AttemptTold, Note, Told};
 use super::cause::{Cause, CauseKind, Search};
 use super::chain::Words;
-use super::next::{Dependents, Next, Present};
+use super::next::{Dependents, Next, Present, has_open_approval};
 use super::page::Part;
 use super::text::instant;
 use crate::job::{Brief, Facts, Finding, Gate, Inspection, JobId, JobStatus, Look, NodeId, Question, RunId};
@@ -209,6 +209,10 @@ impl GateTold {
         let asked = || asked(look.gate, job);
         let (state, detail, until) = match look.finding {
             Finding::NotSet => (GateState::NotSet, String::new(), None),
+            // A time that was over before anybody decided ended it elsewhere.
+            Finding::Open if look.gate == Gate::Approval && has_open_approval(job) => {
+                (GateState::NotReached, asked(), None)
+            }
             Finding::Open => (GateState::Passed, asked(), None),
             Finding::NotReached => (GateState::NotReached, asked(), None),
             Finding::Asks(_) => (GateState::Unknown, asked(), None),

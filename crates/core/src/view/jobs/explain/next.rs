@@ -304,7 +304,7 @@ fn wanted(gate: Gate, job: &Brief) -> Option<String> {
     }
 }
 
-fn has_open_approval(job: &Brief) -> bool {
+pub(super) fn has_open_approval(job: &Brief) -> bool {
     job.schedule.approval.as_ref().is_some_and(|approval| approval.state == ApprovalState::Pending)
 }
 
