@@ -13,9 +13,9 @@ pub(crate) struct Process {
     pub(crate) id: Pid,
     /// Who takes it away when it is dead: who started it, or who adopted it.
     pub(crate) parent: i32,
-    /// Its group; zero if that lies outside of what this process can see.
+    /// Its group; zero if that lies outside of what this process can see, or if it is being taken away.
     pub(crate) group: i32,
-    /// Its session; zero if that lies outside of what this process can see.
+    /// Its session; zero if that lies outside of what this process can see, or if it is being taken away.
     pub(crate) session: i32,
     /// When it started, in ticks since the system did. With its number it is one of a kind.
     pub(crate) start_time: u64,
@@ -51,14 +51,20 @@ pub(crate) fn of(id: Pid) -> Option<Process> {
     let mut buffer = [0; 1_024];
     let mut file = File::open(format!("/proc/{id}/stat")).ok()?;
     let length = file.read(&mut buffer).ok()?;
+    told(id, &buffer[..length])
+}
+
+/// Returns what a line of the system says of a process.
+fn told(id: Pid, line: &[u8]) -> Option<Process> {
     // The name stands in brackets and may hold anything; what follows are words.
-    let end = buffer[..length].iter().rposition(|byte| *byte == b')')?;
-    let rest = std::str::from_utf8(&buffer[end + 1..length]).ok()?;
+    let end = line.iter().rposition(|byte| *byte == b')')?;
+    let rest = std::str::from_utf8(&line[end + 1..]).ok()?;
     let mut words = rest.split_ascii_whitespace();
     let state = words.next()?;
     let parent = words.next()?.parse().ok()?;
-    let group = words.next()?.parse().ok()?;
-    let session = words.next()?.parse().ok()?;
+    // A process that is being taken away has no group and no session any more, which the system tells as -1.
+    let mut led_by = || words.next()?.parse().ok().map(|leader: i32| leader.max(0));
+    let (group, session) = (led_by()?, led_by()?);
     // The fourth word after the name is the sixth of all; what follows are the twentieth and the twenty-second.
     let threads: u32 = words.nth(13)?.parse().ok()?;
     let start_time = words.nth(1)?.parse().ok()?;
@@ -119,6 +125,15 @@ mod tests {
         drop(child.stdin.take());
         child.wait().unwrap();
         assert_eq!((leader.group, leader.session), (id.as_raw_pid(), id.as_raw_pid()));
+    }
+
+    #[test]
+    fn a_process_that_is_being_taken_away_has_no_group_and_no_session() {
+        let line =
+            b"77 (true) X 1 -1 -1 0 -1 4227084 0 0 0 0 0 0 0 0 20 0 0 0 7654395 0 0 18446744073709551615";
+        let gone = told(Pid::from_raw(77).unwrap(), line).expect("it is in order");
+        assert_eq!((gone.parent, gone.group, gone.session, gone.start_time), (1, 0, 0, 7_654_395));
+        assert!(!gone.is_alive);
     }
 
     #[test]
