@@ -143,19 +143,35 @@ impl World {
     }
 }
 
+impl World {
+    /// Returns what supervisors said that panicked.
+    fn panics(&self) -> Vec<String> {
+        let jobs = fs::read_dir(self.in_jobs("")).into_iter().flatten().flatten();
+        let said = jobs.filter_map(|job| fs::read_to_string(job.path().join("supervisor.log")).ok());
+        said.filter(|said| said.contains("panicked at")).collect()
+    }
+}
+
 impl Drop for World {
     fn drop(&mut self) {
         let until = Instant::now() + Duration::from_secs(10);
         loop {
             let left = self.processes();
             if left.is_empty() || Instant::now() > until {
-                return;
+                break;
             }
             for (pid, _) in left {
                 // It may have ended by itself in between.
                 kill_process(pid, Signal::KILL).ok();
             }
             std::thread::yield_now();
+        }
+        // Nobody else would notice: the next pass takes such a job for one whose supervisor was killed.
+        let panics = self.panics();
+        if !std::thread::panicking() {
+            assert!(panics.is_empty(), "a supervisor has panicked: {panics:?}");
+        } else if !panics.is_empty() {
+            eprintln!("a supervisor has panicked: {panics:?}");
         }
     }
 }
