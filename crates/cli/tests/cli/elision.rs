@@ -18,6 +18,12 @@ pub(crate) fn fits(said: &str, page: &str) -> bool {
     is_matched(&said, &page, is_any, line_fits)
 }
 
+/// Returns a text in one line, with what it leaves out as parts of it.
+pub(crate) fn one_line(text: &str) -> String {
+    let words = text.split_whitespace().map(|word| if word == "…" { PART } else { word });
+    words.collect::<Vec<_>>().join(" ")
+}
+
 fn line_fits(said: &str, page: &str) -> bool {
     let Some((first, rest)) = page.split_once(PART) else { return said == page };
     let Some(mut said) = said.strip_prefix(first) else { return false };
@@ -68,5 +74,8 @@ fn lines_and_parts_may_be_left_out_and_nothing_else() {
     assert!(!fits("a\nb\n", "a\n"));
     assert!(!fits("took 13 s, all bad\n", "took [...], all well\n"));
     assert!(!fits("a long cell\n", "a long…\n"), "such dots are what a table prints");
+    assert_ne!(fits("a b\nc\n", "a\nb c\n"), fits(&one_line("a b\nc\n"), &one_line("a\nb c\n")));
+    assert!(fits(&one_line("a, in 3 s\nand 5\nb\n"), &one_line("a, [...]\n…\nb\n")));
+    assert!(!fits(&one_line("a, in 3 s\nc\n"), &one_line("a, [...]\n…\nb\n")));
     assert!(is_elided("a\n…\n") && is_elided("[...] b\n") && !is_elided("a long…\n"));
 }

@@ -114,8 +114,14 @@ fn check(page: &Page) -> Result<(), String> {
             let found = in_shell(&home, &step.command, Some(shop::NOW));
             (said, wanted) = (format!("{}{}", found.out, found.err), step.printed.clone());
         }
-        let is_right =
-            if elision::is_elided(&wanted) { elision::fits(&said, &wanted) } else { said == wanted };
+        let fits = |said: &str, wanted: &str| match elision::is_elided(wanted) {
+            true => elision::fits(said, wanted),
+            false => said == wanted,
+        };
+        // Sentences are broken where the ages in them let them, and those differ each time.
+        let is_prose = is_live && step.command.contains(" explain ");
+        let is_right = fits(&said, &wanted)
+            || (is_prose && fits(&elision::one_line(&said), &elision::one_line(&wanted)));
         if !is_right {
             let Step { command, line, .. } = &step;
             // What jobs said in the end is often the reason.
