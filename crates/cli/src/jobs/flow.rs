@@ -285,22 +285,32 @@ impl Finder {
             path.strip_prefix(&self.root).map_err(|_| format!("it is outside of {}", self.root.display()))?;
         let file = inside.display().to_string();
         let metadata = fs::metadata(&path).map_err(|error| cause(&error))?;
+        if metadata.is_dir() {
+            return Err("it is a directory".to_owned());
+        }
         if !metadata.is_file() {
             return Err("it is no file".to_owned());
         }
-        let mut text = String::new();
+        let mut bytes = Vec::new();
         let opened = File::open(&path).map_err(|error| cause(&error))?;
-        opened.take(MOST_BYTES as u64 + 1).read_to_string(&mut text).map_err(|error| match error.kind() {
-            io::ErrorKind::InvalidData => "it is not UTF-8".to_owned(),
-            _ => cause(&error),
-        })?;
-        if text.len() > MOST_BYTES {
-            return Err(format!("it is larger than {MOST_BYTES} bytes"));
+        opened.take(MOST_BYTES as u64 + 1).read_to_end(&mut bytes).map_err(|error| cause(&error))?;
+        if bytes.len() > MOST_BYTES {
+            return Err(format!("it is larger than {MOST_BYTES} bytes, which no template is"));
         }
+        let text = String::from_utf8(bytes).map_err(|error| {
+            let before = &error.as_bytes()[..error.utf8_error().valid_up_to()];
+            let line = before.iter().filter(|byte| **byte == b'\n').count() + 1;
+            format!("line {line} is not UTF-8; save it as UTF-8")
+        })?;
         Ok(Source { file, text })
     }
 
     fn missing(&self, name: &str, settings: &Settings) -> CommandError {
+        if !name.is_empty() && self.here.join(name).is_dir() {
+            let error =
+                CommandError::new(Code::FlowMissing, format!("`{name}` is a directory, and no flow."));
+            return error.hint("Give the name of a file in it.");
+        }
         let message = format!("There is no flow `{name}`: no file, no alias, no template with this id.");
         let error = CommandError::new(Code::FlowMissing, message);
         let mut known = self.names(settings);

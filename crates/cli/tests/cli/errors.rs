@@ -90,7 +90,7 @@ fn code_of(ran: &Ran) -> &str {
 fn each_is_told_with_its_code() {
     let told: Vec<String> =
         all().iter().map(|ran| format!("{}--- exit code {}", ran.err, ran.code.unwrap_or(-1))).collect();
-    assert_snapshot!(told.join("\n\n"), @"
+    assert_snapshot!(told.join("\n\n"), @r#"
     error[TW0001]: There is no file `none.jsonl`.
     hint: Check the name, or write `-` to read the standard input.
     --- exit code 1
@@ -205,8 +205,16 @@ fn each_is_told_with_its_code() {
       |
     1 | id = 'x'
       | ^
+      |
+      = help: write version = "v1" at the top of the file
 
-    config error[TW0026]: `bad.toml` has 1 problem.
+    error: template x has no nodes
+     --> bad.toml:1:1
+      |
+    1 | id = 'x'
+      | ^
+
+    config error[TW0026]: `bad.toml` has 2 problems.
     --- exit code 1
 
     error[TW0027]: unknown parameter `x` of template template.two
@@ -232,7 +240,7 @@ fn each_is_told_with_its_code() {
 
     error[TW0031]: required branch `main` does not exist
     --- exit code 1
-    ");
+    "#);
 }
 
 #[test]

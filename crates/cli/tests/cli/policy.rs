@@ -296,6 +296,8 @@ fn what_is_no_toml_has_one_problem() {
       |
     3 | timeout = "1s"
       | ^
+      |
+      = help: perhaps the table before it is not closed with `}`
 
     config error[TW0007]: `policies.toml` has 1 problem.
     --- exit code 1
@@ -322,6 +324,23 @@ fn what_is_no_toml_has_one_problem() {
       |            ^
       |
       = help: write one table for each rule
+
+    config error[TW0007]: `policies.toml` has 1 problem.
+    --- exit code 1
+    ");
+}
+
+#[test]
+fn a_template_is_told_to_be_one() {
+    assert_snapshot!(check(crate::yard::FLOW, &[]), @"
+    --- stderr
+    error: this is a template of jobs, and no file of policies
+      --> policies.toml:10:3
+       |
+    10 | [[nodes]]
+       |   ^^^^^
+       |
+       = help: `tidewheel run FILE --check` checks it, with its policies
 
     config error[TW0007]: `policies.toml` has 1 problem.
     --- exit code 1

@@ -262,3 +262,187 @@ fn every_problem_of_a_template_is_shown_at_its_place() {
         --- exit code 1
         "#);
 }
+
+#[test]
+fn a_newcomers_mistakes_are_all_shown_with_what_to_do() {
+    let yard = Yard::with_flows(&[(
+        "bad.toml",
+        &flow(&[
+            shell("a", "echo ${HOME} ${wrod}", "after = [\"b\"]"),
+            shell("b", "true", "after = [\"a\"]\ndepends_on = [\"a\"]"),
+            shell("c", "true", "").replace("script = \"true\"", "scrpt = \"true\""),
+            shell("d", "true", "").replace("\"true\"", "3"),
+        ])
+        .replace("[[nodes]]\nid = \"a\"", "[params]\nword = \"hi\"\n[[nodes]]\nid = \"a\""),
+    )]);
+    assert_snapshot!(yard.run(&["run", "bad.toml", "--check"]), @r#"
+    --- stderr
+    error: template t@v1 has a cycle: a -> b -> a
+     --> bad.toml:6:6
+      |
+    6 | id = "a"
+      |      ^^^
+
+    error: unresolved parameter `HOME` in nodes[a].args.script
+     --> bad.toml:9:25
+      |
+    9 | args = { script = "echo ${HOME} ${wrod}" }
+      |                         ^^^^^^^
+      |
+      = help: for a variable of the shell write `$HOME` or `$${HOME}`; a parameter is declared under [params]: HOME = "…"
+
+    error: unresolved parameter `wrod` in nodes[a].args.script
+     --> bad.toml:9:33
+      |
+    9 | args = { script = "echo ${HOME} ${wrod}" }
+      |                                 ^^^^^^^
+      |
+      = help: did you mean `${word}`? for a variable of the shell write `$wrod` or `$${wrod}`
+
+    error: nodes[b].depends_on: is not a known field
+      --> bad.toml:17:1
+       |
+    17 | depends_on = ["a"]
+       | ^^^^^^^^^^
+       |
+       = help: did you mean `after`?
+
+    error: nodes[c].args.scrpt: is not an argument of command.run
+      --> bad.toml:22:18
+       |
+    22 | args = { scrpt = "true" }
+       |                  ^^^^^^
+       |
+       = help: did you mean `script`?
+
+    error: nodes[d].args.script: must be a text, found a number
+      --> bad.toml:28:19
+       |
+    28 | args = { script = 3 }
+       |                   ^
+       |
+       = help: write script = "3"
+
+    config error[TW0026]: `bad.toml` has 6 problems.
+    --- exit code 1
+    "#);
+}
+
+#[test]
+fn mistakes_above_the_nodes_hide_none_below() {
+    let text = "version = 1\n[[imports]]\nname = \"x\"\npath = \"gone.toml\"\n".to_owned()
+        + &shell("a", "true", "after = [\"x__last\"]\ntimeout = \"3m\"");
+    let yard = Yard::with_flows(&[("bad.toml", &text)]);
+    assert_snapshot!(yard.run(&["run", "bad.toml", "--check"]), @r#"
+    --- stderr
+    error: id: is missing
+     --> bad.toml:1:1
+      |
+    1 | version = 1
+      | ^
+      |
+      = help: write id = "…" at the top of the file
+
+    error: version: must be a string, found an integer
+     --> bad.toml:1:11
+      |
+    1 | version = 1
+      |           ^
+      |
+      = help: write version = "1"
+
+    error: imports[x].path: cannot read `gone.toml`: No such file or directory
+     --> bad.toml:4:8
+      |
+    4 | path = "gone.toml"
+      |        ^^^^^^^^^^^
+      |
+      = help: the path begins at the directory of the file that it stands in
+
+    error: nodes[a].timeout: is not a known field
+      --> bad.toml:11:1
+       |
+    11 | timeout = "3m"
+       | ^^^^^^^
+       |
+       = help: policies say it: write it below [[policies]] with match = { name = "a" }
+
+    config error[TW0026]: `bad.toml` has 4 problems.
+    --- exit code 1
+    "#);
+}
+
+#[test]
+fn lines_that_are_no_toml_are_shown_together() {
+    let text = "id: t\nversion = v1\n[[nodes]]\nid = \"a\",\nargs = { script = \"C:\\Users\" }\n";
+    let yard = Yard::with_flows(&[("bad.toml", text)]);
+    assert_snapshot!(yard.run(&["run", "bad.toml", "--check"]), @r#"
+    --- stderr
+    error: invalid unquoted key, expected letters, numbers, `-`, `_`
+     --> bad.toml:1:3
+      |
+    1 | id: t
+      |   ^
+      |
+      = help: this looks like YAML, and is read as TOML: write id = …
+
+    error: unexpected key or value, expected newline, `#`
+     --> bad.toml:4:9
+      |
+    4 | id = "a",
+      |         ^
+      |
+      = help: leave the comma out: each field has a line of its own
+
+    config error[TW0026]: `bad.toml` has 2 problems.
+    --- exit code 1
+    "#);
+}
+
+#[test]
+fn what_is_no_template_is_told_apart() {
+    let yard = Yard::with_flows(&[
+        ("empty.toml", ""),
+        ("policies.toml", "[[policies]]\nmatch = { default = true }\nmax_retries = 2\n"),
+        ("dir/x", ""),
+    ]);
+    yard.home.file("latin.toml", b"id = 't'\nversion = '\xfc'\n");
+    yard.home.file("big.toml", "# \u{fc}\n".repeat(1024 * 1024));
+    let flows = ["empty.toml", "policies.toml", "dir", "latin.toml", "big.toml"];
+    let told: Vec<String> =
+        flows.iter().map(|flow| yard.run(&["run", flow, "--check"]).to_string()).collect();
+    assert_snapshot!(told.join("\n"), @"
+    --- stderr
+    error: the file is empty: a template has an id, a version and nodes
+     --> empty.toml:1:1
+      |
+    1 |
+      | ^
+      |
+      = help: `tidewheel init` makes a first one, `hello`
+
+    config error[TW0026]: `empty.toml` has 1 problem.
+    --- exit code 1
+    --- stderr
+    error: this is a file of policies and no template: it has no id and no nodes
+     --> policies.toml:1:1
+      |
+    1 | [[policies]]
+      | ^
+      |
+      = help: `tidewheel policy check FILE` checks it
+
+    config error[TW0026]: `policies.toml` has 1 problem.
+    --- exit code 1
+    --- stderr
+    error[TW0025]: `dir` is a directory, and no flow.
+    hint: Give the name of a file in it.
+    --- exit code 1
+    --- stderr
+    error[TW0025]: The flow `latin.toml` cannot be read: line 2 is not UTF-8; save it as UTF-8.
+    --- exit code 1
+    --- stderr
+    error[TW0025]: The flow `big.toml` cannot be read: it is larger than 1048576 bytes, which no template is.
+    --- exit code 1
+    ");
+}

@@ -43,6 +43,17 @@ impl<'s> Report<'s> {
         }
     }
 
+    /// Returns where a part of a text stands, or the whole text if it is written in another way. What has a `$` before
+    /// it is meant as it is.
+    pub(crate) fn place_in(&self, span: Range<usize>, part: &str) -> Range<usize> {
+        let text = self.source.get(span.clone()).unwrap_or_default();
+        let mut found = text.match_indices(part).filter(|(at, _)| !text[..*at].ends_with('$'));
+        match found.next() {
+            Some((at, _)) if !part.is_empty() => span.start + at..span.start + at + part.len(),
+            Some(_) | None => span,
+        }
+    }
+
     /// Opens a table.
     pub(crate) fn table<'a>(&mut self, path: &str, node: Node<'a>) -> Option<Table<'a>> {
         let span = node.span.clone();
@@ -163,6 +174,24 @@ impl<'a> Table<'a> {
         value
     }
 
+    /// Tells whether a field that is not there may be one that is there and misspelt; that is told by [`Table::finish`].
+    pub(crate) fn is_misspelt(&self, name: &str, known: &[&str]) -> bool {
+        let is_it = |entry: &Entry<'_>| {
+            !known.contains(&entry.key.as_ref()) && nearest(&entry.key, known) == Some(name)
+        };
+        self.peek(name).is_none() && self.entries.iter().any(is_it)
+    }
+
+    /// Reads a text that must be there, unless it is there and misspelt.
+    pub(crate) fn required_string(
+        &mut self,
+        name: &str,
+        known: &[&str],
+        report: &mut Report<'_>,
+    ) -> Option<Cow<'a, str>> {
+        if self.is_misspelt(name, known) { None } else { self.required(name, report, Self::string) }
+    }
+
     pub(crate) fn string(&mut self, name: &str, report: &mut Report<'_>) -> Option<Cow<'a, str>> {
         let entry = self.take(name)?;
         match entry.value.data {
@@ -237,7 +266,9 @@ impl<'a> Table<'a> {
     ) -> Option<Vec<T>> {
         let entry = self.take(name)?;
         let Data::List(items) = &entry.value.data else {
-            self.fail(name, format!("must be a list, found {}", entry.value.kind()), report);
+            let problem =
+                Problem::new(self.path_to(name), format!("must be a list, found {}", entry.value.kind()));
+            report.at(self.place_of(name), problem.help_from(as_list(name, &entry.value)));
             return None;
         };
         let mut values = Vec::with_capacity(items.len());
@@ -367,6 +398,20 @@ impl<'a> Table<'a> {
     }
 }
 
+/// Says how a text would be a list with one item.
+pub(crate) fn as_list(name: &str, value: &Node<'_>) -> Option<String> {
+    match &value.data {
+        Data::String(text) if is_plain(text) => Some(format!("write {name} = [\"{text}\"]")),
+        _ => None,
+    }
+}
+
+/// Tells whether a text can be shown in a help as it would be written.
+pub(crate) fn is_plain(text: &str) -> bool {
+    const LONGEST: usize = 60;
+    text.len() <= LONGEST && !text.contains(['"', '\\']) && !text.contains(char::is_control)
+}
+
 /// As many names as help; more of them would bury the message.
 const SHORT_LIST: usize = 8;
 
@@ -388,7 +433,8 @@ pub fn nearest<'k>(word: &str, known: &[&'k str]) -> Option<&'k str> {
     let near = |candidate: &str| candidate.len().max(word.len()).div_ceil(3);
     let candidates = known.iter().filter(|candidate| candidate.len().abs_diff(word.len()) <= near(candidate));
     let (distance, best) = candidates.map(|candidate| (distance(word, candidate), *candidate)).min()?;
-    (distance <= near(best)).then_some(best)
+    // A word that has no letter of the other is not near it, however short both are.
+    (distance <= near(best) && distance < best.len().max(word.len())).then_some(best)
 }
 
 /// Counts the letters that must be changed, added or left out to make one word of the other.

@@ -9,6 +9,7 @@ use serde_json::value::RawValue;
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
+use super::syntax;
 use crate::json::{self, Fields};
 
 /// Deeper than any document of ours; a bound keeps reading from being a recursion on the user's data.
@@ -51,6 +52,11 @@ impl Problem {
     pub fn help(mut self, help: impl Into<String>) -> Self {
         self.help = Some(help.into());
         self
+    }
+
+    /// Says what to do about it, if there is something to say.
+    pub(crate) fn help_from(self, help: Option<String>) -> Self {
+        Self { help, ..self }
     }
 }
 
@@ -216,11 +222,10 @@ impl Node<'_> {
 
 /// Reads a whole document, which is a table.
 pub(crate) fn read(source: &str, format: Format) -> Result<Node<'_>, Problems> {
-    let node = match format {
-        Format::Toml => read_toml(source),
-        Format::Json => read_json(source),
-    };
-    node.map_err(|problem| Problems(vec![*problem]))
+    match format {
+        Format::Toml => read_toml(source).map_err(Problems),
+        Format::Json => read_json(source).map_err(|problem| Problems(vec![*problem])),
+    }
 }
 
 /// Puts places into problems that know only their span so far.
@@ -228,12 +233,16 @@ pub(crate) fn locate(source: &str, problem: Problem, span: Range<usize>) -> Prob
     Problem { location: Some(Location::of(source, span)), ..problem }
 }
 
-fn read_toml(source: &str) -> Result<Node<'_>, Box<Problem>> {
-    let table = DeTable::parse(source).map_err(|error| {
-        let problem = Problem::new("", error.message().trim_end().replace('\n', ", "));
-        Box::new(locate(source, problem, error.span().unwrap_or(0..0)))
-    })?;
-    let too_deep = |span| Box::new(locate(source, Problem::new("", "is nested too deep"), span));
+fn read_toml(source: &str) -> Result<Node<'_>, Vec<Problem>> {
+    let (table, errors) = DeTable::parse_recoverable(source);
+    if !errors.is_empty() {
+        let error = |error: &toml::de::Error| {
+            let message = error.message().trim_end().replace('\n', ", ");
+            (message, error.span().unwrap_or(0..0))
+        };
+        return Err(syntax::problems(source, errors.iter().map(error)));
+    }
+    let too_deep = |span| vec![locate(source, Problem::new("", "is nested too deep"), span)];
     let entries = toml_table(table.get_ref(), MAX_DEPTH).map_err(too_deep)?;
     Ok(Node { span: table.span(), data: Data::Table(entries) })
 }

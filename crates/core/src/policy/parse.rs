@@ -83,6 +83,12 @@ fn read_rules(source: &str, format: Format) -> Result<Rules, Problems> {
     let node = document::read(source, format)?;
     let mut rules = Vec::new();
     if let Some(mut top) = report.table("", node) {
+        if let Some(place) = template(&top) {
+            let problem = Problem::new("", "this is a template of jobs, and no file of policies");
+            let help = "`tidewheel run FILE --check` checks it, with its policies";
+            report.at(place, problem.help(help));
+            return report.finish(None);
+        }
         match top.take("policies") {
             Some(Entry { value: Node { data: Data::List(items), .. }, .. }) => {
                 for (index, item) in items.into_iter().enumerate() {
@@ -105,6 +111,13 @@ fn read_rules(source: &str, format: Format) -> Result<Rules, Problems> {
     }
     let rules = report.finish(Some(rules))?;
     Rules::new(rules)
+}
+
+/// Finds where a document says that it is a template of jobs.
+fn template(top: &Table<'_>) -> Option<std::ops::Range<usize>> {
+    let is_list = |entry: &&Entry<'_>| matches!(entry.value.data, Data::List(_));
+    let mut parts = ["nodes", "imports"].into_iter();
+    parts.find_map(|name| top.peek(name).filter(is_list).map(|entry| entry.key_span.clone()))
 }
 
 /// Reads a policy with its matcher. What else is wrong with the policy where it is used comes as a function, whose
@@ -139,6 +152,15 @@ pub(crate) fn rule(
 pub(super) fn matcher_of(path: &str, node: Node<'_>, report: &mut Report<'_>) -> Option<Matcher> {
     const WORDS: [&str; 6] = ["name", "pattern", "kind", "kinds", "tag", "default"];
     let span = node.span.clone();
+    if let Data::String(text) = &node.data {
+        let problem = Problem::new(path, "must be a table, found a string");
+        let help = match text.as_ref() {
+            "default" => Some("write match = { default = true }".to_owned()),
+            name => document::is_plain(name).then(|| format!("write match = {{ name = \"{name}\" }}")),
+        };
+        report.at(span, problem.help_from(help));
+        return None;
+    }
     let mut table = report.table(path, node)?;
     if table.entries.len() > 1 {
         let given: Vec<&str> = table.entries.iter().map(|entry| entry.key.as_ref()).collect();
@@ -157,7 +179,12 @@ pub(super) fn matcher_of(path: &str, node: Node<'_>, report: &mut Report<'_>) ->
     } else if let Some(pattern) = table.string("pattern", report) {
         Some(matcher::pattern(&pattern))
     } else if let Some(name) = table.string("kind", report) {
-        kind_named(&name).map(matcher::kind).map_err(|message| table.fail("kind", message, report)).ok()
+        let kind = Kind::from_name(&name);
+        if kind.is_none() {
+            let all: Vec<&str> = Kind::ALL.iter().map(|kind| kind.name()).collect();
+            table.fail_with_words("kind", &all, &name, report);
+        }
+        kind.map(matcher::kind)
     } else if let Some(names) = table.list("kinds", report, |node| match &node.data {
         Data::String(name) => kind_named(name),
         _ => Err(format!("must be a list of words, found {}", node.kind())),

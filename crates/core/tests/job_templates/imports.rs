@@ -157,6 +157,6 @@ fn problems_of_an_import_are_those_of_its_file() {
     let found = load(&[("main.toml", &whole("[[imports]]\nname = 'x'\npath = 'gone.toml'"))]).unwrap_err();
     assert_eq!(
         found.to_string(),
-        "main.toml, line 5, column 8: imports[x].path: cannot read `gone.toml`: no such file"
+        "main.toml, line 5, column 8: imports[x].path: cannot read `gone.toml`: no such file (the path begins at the directory of the file that it stands in)"
     );
 }

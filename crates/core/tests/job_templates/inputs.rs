@@ -59,7 +59,10 @@ fn a_command_line_that_sets_nothing_is_refused() {
         let text = whole(&format!("[params]\nslug = ''\n[cli]\n{cli}\n{}", node("a", "")));
         messages(&load(&[("main.toml", &text)]).unwrap_err())
     };
-    assert_eq!(found("positional = ['slgu']"), ["cli.positional: names `slgu`, which is no parameter"]);
+    assert_eq!(
+        found("positional = ['slgu']"),
+        ["cli.positional: names `slgu`, which is no parameter (did you mean `slug`?)"]
+    );
     assert_eq!(found("positional = ['slug', 'slug']"), ["cli.positional: names `slug` twice"]);
     assert_eq!(
         found("named = { after = 'slug' }"),
@@ -70,6 +73,7 @@ fn a_command_line_that_sets_nothing_is_refused() {
         messages(&load(&[("main.toml", "id = ''\n[params]\nx = []")]).unwrap_err()),
         [
             "version: is missing",
+            "template has no nodes",
             "id: must not be empty",
             "params.x: must be a text, a number or a boolean, found a list",
         ]

@@ -1,6 +1,7 @@
 //! Templates of jobs: what they say, what is refused, and what becomes of them.
 
 mod after;
+mod at_once;
 mod behaviour;
 mod config;
 mod edges;

@@ -70,7 +70,7 @@ fn a_command_needs_exactly_one_of_its_arguments() {
     }
     assert_eq!(
         problems(&using(uses, "shell", "args = { script = 7 }")),
-        ["nodes[n].args.script: must be a text"]
+        ["nodes[n].args.script: must be a text, found a number"]
     );
 }
 

@@ -122,7 +122,10 @@ fn the_arguments_of_a_fallback_are_filled_and_checked_like_those_of_the_node() {
     let kept = &run.manifest.nodes[&NodeId::new("a").unwrap()].policy;
     assert!(kept.contains("echo you ${who}"), "{kept}");
     for (args, message) in [
-        ("{ script = 5 }", "has a policy whose fallback.overrides.args.script must be a text"),
+        (
+            "{ script = 5 }",
+            "has a policy whose fallback.overrides.args.script must be a text, found a number",
+        ),
         (
             "{ command = [] }",
             "has a policy whose fallback.overrides.args.command must be a list of words, a program first",

@@ -115,7 +115,11 @@ impl Template {
         for text in &inputs.set {
             let (name, value) =
                 text.split_once('=').ok_or_else(|| BindError::NotSet { text: text.clone() })?;
-            if !self.main().params.contains_key(name) {
+            if !self.main().params.values.contains_key(name) {
+                // Where the parameters themselves cannot be read, that is what has to be told.
+                if self.main().params.has_more {
+                    continue;
+                }
                 return Err(self.unknown(name));
             }
             give(name, value)?;
@@ -129,7 +133,7 @@ impl Template {
     }
 
     fn unknown(&self, name: &str) -> BindError {
-        let all: Vec<&str> = self.main().params.keys().map(String::as_str).collect();
+        let all: Vec<&str> = self.main().params.values.keys().map(String::as_str).collect();
         let near = document::nearest(name, &all).map(str::to_owned);
         BindError::UnknownParam { template: format!("template {}", self.id()), name: name.to_owned(), near }
     }

@@ -1,42 +1,41 @@
-//! Whether the nodes of a template fit together, and each does what its label can.
+//! Whether each node of a template does what its label can, and is given what it needs. How nodes follow each other is
+//! not looked at here.
 
 use std::collections::BTreeMap;
 
 use serde_json::Value;
 
+use super::check_edges::{self, Checked};
 use super::check_git;
 use super::check_prompts::{self, Contract, PROMPT};
 use super::expand::Issues;
 use super::flat::Flat;
-use super::graph::{Edge, Graph, Made};
 use super::label::{Class, Label};
-use super::node::{Draft, Gate, Place, Target};
+use super::node::{Draft, Gate};
 use super::scope::boolean;
 use crate::document;
-use crate::job::{AfterPolicy, Artifact, JobId, NodeId, NodeOutcome, RunId};
+use crate::job::{Artifact, JobId, NodeId, RunId};
 use crate::policy::Kind;
-
-/// The edges of a template that was checked.
-#[derive(Debug)]
-pub(super) struct Checked {
-    pub(super) graph: Graph,
-    pub(super) loops: Vec<Edge>,
-}
 
 /// Checks everything. There are edges only if every one of them leads somewhere.
 pub(super) fn whole(flat: &mut Flat, issues: &mut Issues<'_>) -> Option<Checked> {
     for draft in &mut flat.nodes {
         label(draft, issues);
     }
-    for draft in flat.nodes.iter().filter(|_| !flat.has_lost) {
+    for draft in flat.nodes.iter().filter(|_| !flat.has_lost_contracts) {
         contracts(draft, &flat.contracts, issues);
     }
     check_prompts::whole(flat, issues);
     patches(flat, issues);
     check_git::whole(flat, issues);
     job_ids(flat, issues);
-    edges(flat, issues)
+    check_edges::whole(flat, issues)
 }
+
+/// As many names as are compared with one that is none.
+///
+/// With thousands of nodes the search would cost more than it helps.
+pub(super) const MOST_COMPARED: usize = 200;
 
 /// Checks a node against its label.
 fn label(draft: &mut Draft, issues: &mut Issues<'_>) {
@@ -48,12 +47,13 @@ fn label(draft: &mut Draft, issues: &mut Issues<'_>) {
                 "uses unknown label `{uses}`; declare one of cap.env.builtin.*, cap.env.shell.*, cap.agent.invoke, or control.*"
             );
             let known: Vec<&str> = super::label::LABELS.iter().map(|label| label.uses).collect();
-            match document::nearest(uses, &known) {
-                Some(near) => {
-                    issues.node_with_help(&place, &id, &message, &format!("did you mean `{near}`?"));
-                }
-                None => issues.node(&place, &id, &message),
-            }
+            let ending = format!(".{uses}");
+            let whole = known.iter().copied().find(|known| known.ends_with(&ending));
+            let help = match whole.or_else(|| document::nearest(uses, &known)) {
+                Some(near) => format!("did you mean `{near}`?"),
+                None => "`cap.env.shell.command.run` runs a command or a script".to_owned(),
+            };
+            issues.node_with_help(&place, &id, &message, &help);
         }
         return;
     };
@@ -66,9 +66,12 @@ fn label(draft: &mut Draft, issues: &mut Issues<'_>) {
         let message =
             format!("declares control policy `{}` but also sets command/script args", label.operation);
         issues.node(&draft.arg_places[name], &id, &message);
-    } else {
-        args(draft, label, issues);
+        for name in ["command", "script"] {
+            draft.args.remove(name);
+            draft.arg_places.remove(name);
+        }
     }
+    args(draft, label, issues);
     gates(draft, label, issues);
     if label.operation == "terminal"
         && let Some((_, target)) = draft.on.first()
@@ -113,10 +116,10 @@ fn drop_empty(draft: &mut Draft, label: &Label) {
 
 /// Checks the arguments, and makes of each what its operation reads.
 fn args(draft: &mut Draft, label: &Label, issues: &mut Issues<'_>) {
-    let id = draft.id.clone();
-    let path = |name: &str| format!("nodes[{id}].args.{name}");
+    let whole = draft.path.clone();
+    let path = |name: &str| format!("{whole}.args.{name}");
     let place = |draft: &Draft, name: &str| draft.arg_places.get(name).unwrap_or(&draft.place).clone();
-    let names: Vec<String> = draft.args.keys().cloned().collect();
+    let names: Vec<String> = draft.arg_places.keys().cloned().collect();
     for name in names {
         let at = place(draft, &name);
         if !label.takes(&name) {
@@ -124,6 +127,8 @@ fn args(draft: &mut Draft, label: &Label, issues: &mut Issues<'_>) {
             let mut problem = document::Problem::new(path(&name), message);
             if let Some(near) = document::nearest(&name, label.args) {
                 problem = problem.help(format!("did you mean `{near}`?"));
+                // Whoever misspells an argument has not forgotten it.
+                draft.arg_places.entry(near.to_owned()).or_insert_with(|| at.clone());
             } else if !label.args.is_empty() {
                 problem = problem.help(format!("known are {}", label.args.join(", ")));
             }
@@ -136,7 +141,9 @@ fn args(draft: &mut Draft, label: &Label, issues: &mut Issues<'_>) {
             issues.at(&at, problem);
         }
     }
-    needed(draft, label, issues);
+    if !draft.unread.args {
+        needed(draft, label, issues);
+    }
 }
 
 /// Says what is wrong with the value of an argument, and makes of it what the operation reads.
@@ -169,7 +176,28 @@ pub(super) fn arg(label: &Label, name: &str, value: &mut Value, path: &str) -> O
         }
         // What is in the list is looked at with the node that it is for.
         ("files_json", Value::Array(_)) | (_, Value::String(_)) => None,
-        _ => Some(document::Problem::new(path, "must be a text")),
+        (_, other) => Some(no_text(name, other, path)),
+    }
+}
+
+/// Says that a value is no text, and how it would be one.
+fn no_text(name: &str, value: &Value, path: &str) -> document::Problem {
+    let (kind, help) = match value {
+        Value::Null | Value::String(_) => ("nothing", None),
+        Value::Bool(_) => ("a boolean", Some(format!("write {name} = \"{value}\""))),
+        Value::Number(_) => ("a number", Some(format!("write {name} = \"{value}\""))),
+        Value::Array(_) if name == "script" => {
+            let help =
+                "write a list of words as command = [\"…\"], and several lines between \"\"\" and \"\"\"";
+            ("a list", Some(help.to_owned()))
+        }
+        Value::Array(_) => ("a list", None),
+        Value::Object(_) => ("a table", None),
+    };
+    let problem = document::Problem::new(path, format!("must be a text, found {kind}"));
+    match help {
+        Some(help) => problem.help(help),
+        None => problem,
     }
 }
 
@@ -195,7 +223,7 @@ fn needed(draft: &Draft, label: &Label, issues: &mut Issues<'_>) {
         "command.run" if given == 0 => {
             issues.node(&place, &draft.id, "needs a command or script arg for command.run");
         }
-        "cicd.run" if given == 0 && !has_gate_script => {
+        "cicd.run" if given == 0 && !has_gate_script && !draft.unread.gates => {
             issues.node(
                 &place,
                 &draft.id,
@@ -247,7 +275,7 @@ fn contracts(draft: &Draft, declared: &[Contract], issues: &mut Issues<'_>) {
 
 /// Finds the nodes whose patches are named: from here on each is known by its whole id. What is no node has to be a job.
 fn patches(flat: &mut Flat, issues: &mut Issues<'_>) {
-    let Flat { nodes, instances, ids, has_lost, .. } = flat;
+    let Flat { nodes, instances, ids, lost, .. } = flat;
     for draft in nodes {
         let prefix = &instances[draft.instance].prefix;
         for named in draft.needs.iter_mut().chain(draft.produces.values_mut().flatten()) {
@@ -255,7 +283,9 @@ fn patches(flat: &mut Flat, issues: &mut Issues<'_>) {
             let whole = format!("{prefix}{job_id}");
             if ids.contains_key(&whole) {
                 *job_id = whole;
-            } else if !(*has_lost || JobId::new(job_id).is_ok() && job_id.starts_with("wf-")) {
+            } else if !(lost.iter().any(|lost| whole.starts_with(lost.as_str()))
+                || JobId::new(job_id).is_ok() && job_id.starts_with("wf-"))
+            {
                 let message =
                     format!("references command_patch of `{job_id}`, which is neither a node nor a job id");
                 let known: Vec<&str> = ids.keys().map(String::as_str).take(MOST_COMPARED).collect();
@@ -273,7 +303,7 @@ fn patches(flat: &mut Flat, issues: &mut Issues<'_>) {
 fn job_ids(flat: &Flat, issues: &mut Issues<'_>) {
     let run = RunId::of_bits(0);
     let mut seen: BTreeMap<JobId, &str> = BTreeMap::new();
-    for draft in &flat.nodes {
+    for draft in flat.nodes.iter().filter(|draft| draft.is_named) {
         let job = NodeId::new(&draft.id).and_then(|node| JobId::of_node(&run, &node));
         match job {
             Ok(job) => {
@@ -289,180 +319,4 @@ fn job_ids(flat: &Flat, issues: &mut Issues<'_>) {
             Err(error) => issues.whole(&draft.place, &error.to_string()),
         }
     }
-}
-
-/// Finds the edges, and what is wrong with them.
-fn edges(flat: &Flat, issues: &mut Issues<'_>) -> Option<Checked> {
-    let before = issues.count();
-    let find = |target: &Target| flat.ids.get(&target.id).copied();
-    let mut graph = Graph::new(flat.nodes.len());
-    let mut outcome_edges = Vec::new();
-    let mut edge_places = Vec::new();
-    for (number, draft) in flat.nodes.iter().enumerate() {
-        for (target, policy) in &draft.after {
-            match find(target) {
-                Some(other) => {
-                    let is_other =
-                        |its: AfterPolicy| (its == AfterPolicy::Success) != (*policy == AfterPolicy::Success);
-                    if graph.after[number].iter().any(|(before, its)| *before == other && is_other(*its)) {
-                        let message =
-                            format!("is after node `{}` twice, once on success and once not", target.written);
-                        issues.node(&target.place, &draft.id, &message);
-                    }
-                    graph.add(number, other, *policy);
-                }
-                None => {
-                    unknown(flat, target, &draft.id, "after node", issues);
-                }
-            }
-        }
-        for (outcome, target) in &draft.on {
-            match find(target) {
-                None => unknown(flat, target, &draft.id, &format!("on.{outcome} target"), issues),
-                Some(other) if *outcome == NodeOutcome::Succeeded => {
-                    graph.add(other, number, AfterPolicy::Success);
-                }
-                Some(other) => {
-                    outcome_edges.push(Edge { from: number, on: *outcome, to: other });
-                    edge_places.push(target.place.clone());
-                }
-            }
-        }
-    }
-    makers(flat, &mut graph);
-    links(flat, &mut graph, &outcome_edges, issues);
-    if issues.count() > before || flat.has_lost {
-        return None;
-    }
-    if circle(flat, &graph, issues) {
-        return None;
-    }
-    let has_after: Vec<bool> = graph.after.iter().map(|after| !after.is_empty()).collect();
-    let (handlers, loops) = graph.tell_apart(&outcome_edges);
-    for handler in &handlers {
-        if has_after[handler.to] {
-            let at = outcome_edges.iter().position(|edge| edge == handler).unwrap_or(0);
-            let (from, to) = (&flat.nodes[handler.from].id, &flat.nodes[handler.to].id);
-            let message = format!("has on.{} target `{to}`, which is an after target too", handler.on);
-            let help = format!("`{to}` would have to run after others succeeded and after this one did not");
-            issues.node_with_help(&edge_places[at], from, &message, &help);
-        }
-    }
-    circle(flat, &graph, issues);
-    Some(Checked { graph, loops })
-}
-
-/// As many names as are compared with one that is none.
-const MOST_COMPARED: usize = 200;
-
-fn unknown(flat: &Flat, target: &Target, id: &str, what: &str, issues: &mut Issues<'_>) {
-    if flat.has_lost {
-        return;
-    }
-    let message = format!("references unknown {what} `{}`", target.written);
-    // With thousands of nodes the search would cost more than it helps.
-    let known: Vec<&str> = flat.ids.keys().map(String::as_str).take(MOST_COMPARED).collect();
-    match document::nearest(&target.id, &known) {
-        Some(near) => {
-            issues.node_with_help(&target.place, id, &message, &format!("did you mean `{near}`?"));
-        }
-        None => issues.node(&target.place, id, &message),
-    }
-}
-
-/// Finds who makes what is needed.
-fn makers(flat: &Flat, graph: &mut Graph) {
-    let mut makers: BTreeMap<&Artifact, Vec<usize>> = BTreeMap::new();
-    for (number, draft) in flat.nodes.iter().enumerate() {
-        for made in draft.produces.values().flatten() {
-            let by = makers.entry(&made.artifact).or_default();
-            if by.last() != Some(&number) {
-                by.push(number);
-            }
-        }
-    }
-    for (number, draft) in flat.nodes.iter().enumerate() {
-        for needed in &draft.needs {
-            if let Some(by) = makers.get(&needed.artifact) {
-                let only_here = matches!(needed.artifact, Artifact::Custom { .. });
-                graph.made_by[number].push(Made { by: by.clone(), only_here });
-            }
-        }
-    }
-}
-
-/// More edges than one link should stand for.
-const MOST_LINKED: usize = 100_000;
-
-/// Lets the first nodes of one part follow the last ones of another; the innermost files first.
-fn links(flat: &Flat, graph: &mut Graph, outcome_edges: &[Edge], issues: &mut Issues<'_>) {
-    for (number, part) in flat.instances.iter().enumerate().rev() {
-        // What is inside an import does not change by the links between imports.
-        let mut known: BTreeMap<&str, (Vec<usize>, Vec<usize>)> = BTreeMap::new();
-        for link in &part.links {
-            let mut find = |(name, place): &'_ (String, Place), end: &str| {
-                if let Some(node) = flat.ids.get(&format!("{}{name}", part.prefix)) {
-                    return Some((vec![*node], vec![*node]));
-                }
-                let Some((name, prefix)) = part.imports.get_key_value(name) else {
-                    if flat.has_lost {
-                        return None;
-                    }
-                    let message = format!("has a link {end} `{name}`, which is no import and no node");
-                    issues.whole(place, &message);
-                    return None;
-                };
-                let ends = known
-                    .entry(name)
-                    .or_insert_with(|| ends_of(flat, graph, outcome_edges, &flat.inside(number, prefix)));
-                Some(ends.clone())
-            };
-            let (from, to) = (find(&link.from, "from"), find(&link.to, "to"));
-            let (Some((_, sinks)), Some((roots, _))) = (from, to) else { continue };
-            let is_terminal =
-                |node: usize| flat.nodes[node].label.is_some_and(|label| label.operation == "terminal");
-            if let [node] = sinks.as_slice()
-                && !part.imports.contains_key(&link.from.0)
-                && is_terminal(*node)
-            {
-                let message = "terminal policy node must not declare outgoing routes";
-                issues.node(&link.from.1, &flat.nodes[*node].id, message);
-            }
-            if roots.len().saturating_mul(sinks.len()) > MOST_LINKED {
-                let message = format!(
-                    "has a link that would lead from {} last nodes to {} first ones",
-                    sinks.len(),
-                    roots.len()
-                );
-                issues.whole(&link.from.1, &format!("{message}; let one node stand between them"));
-                continue;
-            }
-            if roots.is_empty() || sinks.is_empty() {
-                issues.whole(&link.from.1, "has a link that leads from nothing or to nothing");
-            }
-            for root in &roots {
-                for sink in &sinks {
-                    graph.add(*root, *sink, AfterPolicy::Success);
-                }
-            }
-        }
-    }
-}
-
-/// Returns the first and the last nodes of an import, looked at by itself: what handles an outcome is neither.
-fn ends_of(flat: &Flat, graph: &Graph, edges: &[Edge], inside: &[bool]) -> (Vec<usize>, Vec<usize>) {
-    let of: Vec<bool> = flat.nodes.iter().map(|draft| inside[draft.instance]).collect();
-    let own: Vec<Edge> = edges.iter().filter(|edge| of[edge.from] && of[edge.to]).copied().collect();
-    let mut alone = graph.clone();
-    alone.tell_apart(&own);
-    alone.ends(&of)
-}
-
-/// Names a way round, if there is one.
-fn circle(flat: &Flat, graph: &Graph, issues: &mut Issues<'_>) -> bool {
-    let Some(round) = graph.circle() else { return false };
-    let names: Vec<&str> = round.iter().map(|node| flat.nodes[*node].id.as_str()).collect();
-    let place = flat.nodes[round[0]].place.clone();
-    issues.whole(&place, &format!("has a cycle: {}", names.join(" -> ")));
-    true
 }

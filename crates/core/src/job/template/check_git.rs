@@ -51,7 +51,7 @@ pub(super) fn needed(draft: &Draft, label: &Label, issues: &mut Issues<'_>) {
             issues.node(&draft.place, &draft.id, &missing("target"));
         }
         "git.integrate_plan_branch"
-            if has("source") && text_of(draft, "source") == text_of(draft, "target") =>
+            if text_of(draft, "source").is_some() && text_of(draft, "source") == text_of(draft, "target") =>
         {
             issues.node(place(&["target"]), &draft.id, "has the same branch as source and target args");
         }
@@ -99,10 +99,13 @@ pub(super) fn needed(draft: &Draft, label: &Label, issues: &mut Issues<'_>) {
 /// say which.
 pub(super) fn whole(flat: &Flat, issues: &mut Issues<'_>) {
     let Some(run) = flat.instances.first() else { return };
-    let given = |name: &str| run.params.get(name).map(|slug| slug.trim()).filter(|slug| !slug.is_empty());
+    let given =
+        |name: &str| run.params.values.get(name).map(|slug| slug.trim()).filter(|slug| !slug.is_empty());
     let plan = PLANS.into_iter().find_map(given);
     // A parameter that is there for it, and empty, is what is missing.
-    let empty = PLANS.into_iter().find(|name| plan.is_none() && run.params.contains_key(*name));
+    let empty = PLANS.into_iter().find(|name| plan.is_none() && run.params.values.contains_key(*name));
+    // What nobody knows yet is not missing.
+    let is_open = run.params.has_more || PLANS.into_iter().any(|name| run.params.open.contains(name));
     let mut is_told = false;
     let mut missing =
         |place: &Place, id: &str, else_say: &dyn Fn(&mut Issues<'_>), issues: &mut Issues<'_>| match empty {
@@ -113,7 +116,7 @@ pub(super) fn whole(flat: &Flat, issues: &mut Issues<'_>) {
             Some(_) => {}
             None => else_say(issues),
         };
-    for draft in flat.nodes.iter().filter(|_| !flat.has_lost) {
+    for draft in &flat.nodes {
         for named in draft.needs.iter().chain(draft.produces.values().flatten()) {
             if named.artifact.slug().is_some_and(|slug| slug.trim().is_empty()) {
                 let say = |issues: &mut Issues<'_>| {
@@ -123,16 +126,17 @@ pub(super) fn whole(flat: &Flat, issues: &mut Issues<'_>) {
                 missing(&named.place, &draft.id, &say, issues);
             }
         }
-        let Some(label) = draft.label else { continue };
+        let Some(label) = draft.label.filter(|_| !draft.unread.args) else { continue };
         let has = |name: &str| draft.arg_places.contains_key(name);
         let slug = text_of(draft, "slug").or_else(|| text_of(draft, "plan")).or(plan);
+        let has_slug = slug.is_some() || is_open || has("slug") || has("plan");
         let wanted = match label.operation {
             "plan.persist" | "merge.sentinel.write" | "merge.sentinel.clear" | "gate.conflict_resolution"
-                if slug.is_none() =>
+                if !has_slug =>
             {
                 Some("slug")
             }
-            "git.integrate_plan_branch" if slug.is_none() && !has("source") => Some("source or slug"),
+            "git.integrate_plan_branch" if !has_slug && !has("source") => Some("source or slug"),
             _ => None,
         };
         if let Some(wanted) = wanted {
@@ -151,6 +155,7 @@ pub(super) fn whole(flat: &Flat, issues: &mut Issues<'_>) {
             issues.node(place, &draft.id, "has the same branch as source and target args");
         }
         let hands_over = draft.needs.iter().any(|named| matches!(named.artifact, Artifact::Custom { .. }));
+        let hands_over = hands_over || draft.unread.artifacts;
         if label.operation == "plan.persist" && !hands_over && !TEXTS.into_iter().any(has) {
             let message = "needs a text for plan.persist";
             let help =

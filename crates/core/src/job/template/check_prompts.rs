@@ -38,7 +38,7 @@ pub(super) fn needed(draft: &Draft, label: &Label, issues: &mut Issues<'_>) {
         "prompt.resolve" => prompt(draft, issues),
         "agent.invoke" => {
             let prompts = draft.needs.iter().filter(|named| is_prompt(named)).count();
-            if prompts != 1 {
+            if prompts > 1 || prompts == 0 && !draft.unread.artifacts {
                 let message =
                     format!("must need exactly one artifact custom:{PROMPT}:<key>, and needs {prompts}");
                 issues.node_with_help(
@@ -77,7 +77,7 @@ fn prompt(draft: &Draft, issues: &mut Issues<'_>) {
             *(if *outcome == NodeOutcome::Succeeded { &mut made } else { &mut elsewhere }) += 1;
         }
     }
-    if made != 1 || elsewhere > 0 {
+    if made > 1 || made == 0 && !draft.unread.artifacts || elsewhere > 0 {
         let message = if elsewhere > 0 {
             format!("must produce its artifact custom:{PROMPT}:<key> when it has succeeded, and only then")
         } else {
@@ -93,7 +93,7 @@ fn files(draft: &Draft, label: &Label, issues: &mut Issues<'_>) {
     match draft.args.get("files_json") {
         Some(value) => {
             if let Err(reason) = super::patch_files(value) {
-                let path = format!("nodes[{}].args.files_json", draft.id);
+                let path = format!("{}.args.files_json", draft.path);
                 issues.at(place, Problem::new(path, reason));
             }
         }
@@ -124,7 +124,7 @@ fn step(draft: &Draft, issues: &mut Issues<'_>) {
             _ => Slug::new(text).map(drop),
         };
         if let Err(error) = checked {
-            issues.at(place, Problem::new(format!("nodes[{}].args.{name}", draft.id), error.to_string()));
+            issues.at(place, Problem::new(format!("{}.args.{name}", draft.path), error.to_string()));
         }
     }
 }
@@ -135,16 +135,20 @@ pub(super) fn whole(flat: &Flat, issues: &mut Issues<'_>) {
         let is_it = |draft: &&Draft| draft.label.is_some_and(|label| label.operation == operation);
         flat.nodes.iter().filter(is_it).count()
     };
-    for draft in flat.nodes.iter().filter(|_| !flat.has_lost) {
+    let is_unsure = !flat.lost.is_empty() || flat.nodes.iter().any(|draft| draft.label.is_none());
+    for draft in &flat.nodes {
         let Some(label) = draft.label else { continue };
         let before = match label.operation {
-            "patch.execute_pipeline" if !draft.arg_places.contains_key("files_json") => {
+            "patch.execute_pipeline"
+                if !draft.unread.args && !draft.arg_places.contains_key("files_json") =>
+            {
                 "patch.pipeline_prepare"
             }
             "patch.pipeline_finalize" => "patch.execute_pipeline",
             _ => "",
         };
-        if !before.is_empty() && with(before) != 1 {
+        let is_wrong = with(before) > 1 || with(before) == 0 && !is_unsure;
+        if !before.is_empty() && is_wrong {
             let what = if label.operation == "patch.execute_pipeline" { "a files_json arg, or " } else { "" };
             let found = with(before);
             let message =

@@ -7,6 +7,7 @@ use std::sync::Arc;
 use serde_json::{Map, Value};
 
 use super::check;
+use super::check_edges::Checked;
 use super::check_prompts;
 use super::flat::{self, Flat};
 use super::graph::Graph;
@@ -14,6 +15,7 @@ use super::label::Label;
 use super::load::Template;
 use super::node::{Draft, Gate, Place};
 use super::policies;
+use super::scope::Params;
 use crate::document::{Problem, Problems, Report};
 use crate::job::{Artifact, Branch, Lock, MissingProducer, NodeId, NodeOutcome, Precondition, Retry};
 use crate::policy::{Kind, Policy, Resolved, Rules};
@@ -80,46 +82,78 @@ impl Template {
         rules: &Rules,
         agents: Option<&BTreeSet<String>>,
     ) -> Result<Expanded, Problems> {
-        let params = self.bound(given)?;
-        let mut issues = Issues::new(self);
+        let (params, wrong) = self.bound(given);
+        self.examine(params, wrong, rules, agents).map_err(|found| {
+            Problems::check(found, ()).expect_err("invariant: what was not accepted has a problem")
+        })
+    }
+
+    /// Finds what is wrong with the files beside what they say about themselves. Whatever a parameter without a value
+    /// gets from the command line, nobody has said yet.
+    pub(super) fn other_problems(&self) -> Vec<Problem> {
+        let mut params = self.main().params.clone();
+        let empty = params.values.iter().filter(|(_, value)| value.trim().is_empty());
+        params.open.extend(empty.map(|(name, _)| name.clone()));
+        self.examine(params, Vec::new(), &Rules::default(), None).err().unwrap_or_default()
+    }
+
+    /// Puts the files together and checks everything.
+    fn examine(
+        &self,
+        params: Params,
+        wrong: Vec<Problem>,
+        rules: &Rules,
+        agents: Option<&BTreeSet<String>>,
+    ) -> Result<Expanded, Vec<Problem>> {
+        let mut issues = Issues::new(self, wrong);
         let mut flat = flat::put_together(self, &params, &mut issues);
-        // What could not be read would only be complained about a second time.
-        let is_whole = issues.count() == 0;
         let mut graph = check::whole(&mut flat, &mut issues);
         let policies =
             policies::of_nodes(&flat, rules, graph.as_mut().map(|checked| &mut checked.graph), &mut issues);
         check_prompts::of_policies(&flat, &policies, agents, &mut issues);
         match graph {
-            Some(graph) if is_whole && issues.count() == 0 => Ok(self.checked(params, flat, graph, policies)),
-            Some(_) | None => Err(issues.finish()),
+            Some(graph) if issues.count() == 0 => Ok(self.checked(params.values, flat, graph, policies)),
+            Some(_) | None => Err(issues.finish(&flat)),
         }
     }
 
-    /// Lays values over those that parameters have by themselves.
-    fn bound(&self, given: &BTreeMap<String, String>) -> Result<BTreeMap<String, String>, Problems> {
+    /// Lays values over those that parameters have by themselves, and says what is wrong with them.
+    fn bound(&self, given: &BTreeMap<String, String>) -> (Params, Vec<Problem>) {
         let mut params = self.main().params.clone();
         let mut problems = Vec::new();
         for (name, value) in given {
-            match params.get_mut(name) {
+            match params.values.get_mut(name) {
                 Some(param) => param.clone_from(value),
                 None => problems.push(Problem::new("", self.unknown_param(name))),
             }
         }
         for name in PLANS {
-            if let Some(slug) = params.get(name).filter(|slug| !slug.is_empty())
+            if let Some(slug) = params.values.get(name).filter(|slug| !slug.is_empty())
                 && let Err(error) = crate::job::Slug::new(slug)
             {
-                problems.push(Problem::new(format!("params.{name}"), error.to_string()));
+                let problem = Problem::new(format!("params.{name}"), error.to_string());
+                let file = &self.files[0].source;
+                let place = self.main().param_places.get(name).filter(|_| !given.contains_key(name));
+                match place {
+                    Some(place) => {
+                        let mut report = Report::of_file(&file.text, &file.file);
+                        report.at(place.clone(), problem);
+                        problems.extend(report.into_problems());
+                    }
+                    None => problems.push(problem),
+                }
+                // Wherever it stands, it would be refused again.
+                params.open.insert(name.to_owned());
             }
         }
-        Problems::check(problems, params)
+        (params, problems)
     }
 
     fn checked(
         &self,
         params: BTreeMap<String, String>,
         flat: Flat,
-        graph: check::Checked,
+        graph: Checked,
         policies: Vec<policies::Chosen>,
     ) -> Expanded {
         let missing = flat.missing_producers();
@@ -142,7 +176,7 @@ impl Template {
             params,
             nodes: nodes.collect(),
             graph: graph.graph,
-            scopes: flat.instances.into_iter().map(|part| part.params).collect(),
+            scopes: flat.instances.into_iter().map(|part| part.params.values).collect(),
         }
     }
 }
@@ -225,15 +259,19 @@ pub(super) struct Issues<'s> {
     reports: Vec<Report<'s>>,
     /// The template, as messages name it.
     template: String,
+    /// What is wrong in no file.
+    elsewhere: Vec<Problem>,
 }
 
 impl<'s> Issues<'s> {
-    fn new(template: &'s Template) -> Self {
+    fn new(template: &'s Template, elsewhere: Vec<Problem>) -> Self {
         let report = |file: &'s super::load::File| Report::of_file(&file.source.text, &file.source.file);
-        Self {
-            reports: template.files.iter().map(report).collect(),
-            template: format!("template {}@{}", template.id(), template.version()),
-        }
+        let name = match (template.id(), template.version()) {
+            ("", _) => "template".to_owned(),
+            (id, "") => format!("template {id}"),
+            (id, version) => format!("template {id}@{version}"),
+        };
+        Self { reports: template.files.iter().map(report).collect(), template: name, elsewhere }
     }
 
     pub(super) fn report(&mut self, file: usize) -> &mut Report<'s> {
@@ -252,21 +290,43 @@ impl<'s> Issues<'s> {
 
     /// Reports what is wrong with a node.
     pub(super) fn node(&mut self, place: &Place, id: &str, message: &str) {
-        self.whole(place, &format!("node `{id}` {message}"));
+        let message = self.of_node(id, message);
+        self.at(place, Problem::new("", message));
+    }
+
+    /// Says of which node something is said; one without an id is known by its place.
+    fn of_node(&self, id: &str, message: &str) -> String {
+        let node = if id.is_empty() { "node".to_owned() } else { format!("node `{id}`") };
+        format!("{} {node} {message}", self.template)
     }
 
     /// Reports what is wrong with a node, and what to do about it.
     pub(super) fn node_with_help(&mut self, place: &Place, id: &str, message: &str, help: &str) {
-        let message = format!("{} node `{id}` {message}", self.template);
+        let message = self.of_node(id, message);
         self.at(place, Problem::new("", message).help(help));
     }
 
     pub(super) fn count(&self) -> usize {
-        self.reports.iter().map(Report::len).sum()
+        self.elsewhere.len() + self.reports.iter().map(Report::len).sum::<usize>()
     }
 
-    fn finish(self) -> Problems {
-        let problems: Vec<Problem> = self.reports.into_iter().flat_map(Report::into_problems).collect();
-        Problems::check(problems, ()).expect_err("invariant: what was not accepted has a problem")
+    /// Returns all of it. A mistake in a file that is imported several times is one, whatever its nodes are called.
+    fn finish(self, flat: &Flat) -> Vec<Problem> {
+        let mut prefixes: Vec<&str> = flat.instances.iter().map(|part| part.prefix.as_str()).collect();
+        prefixes.retain(|prefix| !prefix.is_empty());
+        prefixes.sort_by_key(|prefix| std::cmp::Reverse(prefix.len()));
+        let without =
+            |text: &str| prefixes.iter().fold(text.to_owned(), |text, prefix| text.replace(prefix, ""));
+        let mut problems = self.elsewhere;
+        for report in self.reports {
+            let mut told = BTreeSet::new();
+            for problem in report.into_problems() {
+                let place = problem.location.as_ref().map(|place| (place.span.start, place.span.end));
+                if told.insert((place, without(&problem.path), without(&problem.message))) {
+                    problems.push(problem);
+                }
+            }
+        }
+        problems
     }
 }

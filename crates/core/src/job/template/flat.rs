@@ -4,11 +4,12 @@ use std::collections::BTreeMap;
 
 use super::check_prompts::Contract;
 use super::expand::{Issues, MOST_NODES};
-use super::load::Template;
+use super::head::{self, Head, Import};
+use super::load::{File, Template};
 use super::node::{Draft, Place};
 use super::read::{Body, Instance, Link, Reader};
-use super::scope::{MOST_EXPANDED, Scope};
-use crate::document::{self, Format, Problem};
+use super::scope::{Found, MOST_EXPANDED, Params, Scope};
+use crate::document::{self, Format, Problem, Report};
 use crate::job::MissingProducer;
 use crate::policy::{Matcher, Policy};
 
@@ -25,9 +26,10 @@ pub(super) struct Flat {
     pub(super) contracts: Vec<Contract>,
     /// The parameters that are given by their place.
     pub(super) positional: Vec<String>,
-    /// Whether there is a node or a contract whose name could not be read, so that a name that seems unknown may be
-    /// no second mistake.
-    pub(super) has_lost: bool,
+    /// How the ids of nodes begin that could not be read, so that a name that seems unknown may be no second mistake.
+    pub(super) lost: Vec<String>,
+    /// Whether there are contracts that could not be read.
+    pub(super) has_lost_contracts: bool,
 }
 
 /// One of the places where a file is imported; the first is the template itself.
@@ -37,9 +39,10 @@ pub(super) struct Part {
     pub(super) parent: Option<usize>,
     /// What stands before the ids of its nodes.
     pub(super) prefix: String,
-    pub(super) params: BTreeMap<String, String>,
+    pub(super) params: Params,
     pub(super) rules: Vec<(Matcher, Policy)>,
-    pub(super) rule_places: Vec<Place>,
+    /// The numbers of the rules in their file, and where they stand.
+    pub(super) rule_places: Vec<(usize, Place)>,
     pub(super) links: Vec<Link>,
     /// The id of the template that its file is.
     pub(super) template: String,
@@ -61,6 +64,11 @@ impl Flat {
         found
     }
 
+    /// Tells whether a node may be there that could not be read.
+    pub(super) fn may_have(&self, id: &str) -> bool {
+        self.lost.iter().any(|lost| id.starts_with(lost.as_str()))
+    }
+
     /// Tells which parts are inside an import of a part.
     pub(super) fn inside(&self, parent: usize, prefix: &str) -> Vec<bool> {
         let mut inside = Vec::with_capacity(self.instances.len());
@@ -73,24 +81,24 @@ impl Flat {
 }
 
 /// Reads all files with their parameters. Nodes of imports stand before those of the file that imports them.
-pub(super) fn put_together(
-    template: &Template,
-    params: &BTreeMap<String, String>,
-    issues: &mut Issues<'_>,
-) -> Flat {
+pub(super) fn put_together(template: &Template, params: &Params, issues: &mut Issues<'_>) -> Flat {
     let mut flat = Flat { positional: template.main().cli.positional.clone(), ..Flat::default() };
     let mut left = MOST_EXPANDED;
     let mut bodies: Vec<Vec<Draft>> = Vec::new();
     let mut waiting = vec![(0, None, String::new(), params.clone())];
     while let Some((file, parent, prefix, params)) = waiting.pop() {
         let number = flat.instances.len();
-        let source = &template.files[file].source;
+        let File { source, head } = &template.files[file];
+        flat.lost.extend(head.lost.iter().map(|lost| format!("{prefix}{lost}")));
+        // A text that is no document was reported, and has no parts.
+        let text = if head.is_text { source.text.as_str() } else { "" };
         // Invariant: the text was read before.
-        let Ok(node) = document::read(&source.text, Format::Toml) else { continue };
+        let Ok(node) = document::read(text, Format::Toml) else { continue };
         let reader = Reader {
             instance: Instance { file, number, prefix: &prefix },
             scope: Scope { params: &params, left: &mut left },
             report: issues.report(file),
+            unread: 0,
         };
         let body = reader.body(node);
         let mut part = Part {
@@ -99,36 +107,30 @@ pub(super) fn put_together(
             rules: Vec::new(),
             rule_places: Vec::new(),
             links: Vec::new(),
-            template: template.files[file].head.id.clone(),
+            template: head.id.clone(),
             imports: BTreeMap::new(),
             missing_producer: body.missing_producer,
-            params: BTreeMap::new(),
+            params: Params::default(),
         };
-        flat.has_lost |= body.has_lost;
+        flat.lost.extend(body.has_lost_nodes.then(|| prefix.clone()));
+        flat.has_lost_contracts |= body.has_lost_contracts || !head.lost.is_empty();
         let Body { rules, rule_places, contracts, nodes, links, .. } = body;
         (part.rules, part.rule_places, part.links) = (rules, rule_places, links);
         flat.contracts.extend(contracts);
         bodies.push(nodes);
         // The last that is put on the pile is the first that is taken from it.
-        for import in template.files[file].head.imports.iter().rev() {
-            let inner_prefix = format!("{prefix}{}__", import.name);
+        for import in head.imports.iter().rev() {
+            let inner_prefix = format!("{prefix}{}", head::prefix(&import.name));
             part.imports.insert(import.name.clone(), inner_prefix.clone());
             if number + waiting.len() + 1 >= MOST_INSTANCES {
                 let message = format!("is one import too many: at most {MOST_INSTANCES} in all");
                 issues.report(file).at(import.place.clone(), Problem::new("imports", message));
                 break;
             }
-            let mut inner = template.files[import.file].head.params.clone();
-            for (name, text, span) in &import.params {
-                let path = format!("imports[{}].params.{name}", import.name);
-                let mut scope = Scope { params: &params, left: &mut left };
-                match scope.fill(text, &path) {
-                    Ok(value) => drop(inner.insert(name.clone(), value)),
-                    Err(message) => issues.report(file).at(span.clone(), Problem::new("", message)),
-                }
-            }
+            let inner =
+                given(import, &template.files[import.file].head, (&params, &mut left), issues.report(file));
             // Each import costs its text and its parameters again.
-            let params = inner.iter().map(|(name, value)| name.len() + value.len()).sum::<usize>();
+            let params = inner.values.iter().map(|(name, value)| name.len() + value.len()).sum::<usize>();
             let cost = params + template.files[import.file].source.text.len();
             if cost > left {
                 let message = format!("expansion is too large at imports[{}]", import.name);
@@ -143,6 +145,39 @@ pub(super) fn put_together(
     }
     order(&mut flat, bodies, issues);
     flat
+}
+
+/// Returns the parameters of a file that is imported.
+fn given(
+    import: &Import,
+    inner: &Head,
+    (params, left): (&Params, &mut usize),
+    report: &mut Report<'_>,
+) -> Params {
+    let mut found = inner.params.clone();
+    for (name, text, span) in &import.params {
+        let path = format!("imports[{}].params.{name}", import.name);
+        let filled = Scope { params, left: &mut *left }.fill(text, &path);
+        match filled {
+            Ok(value) => {
+                found.open.remove(name);
+                found.values.insert(name.clone(), value);
+            }
+            Err(unfilled) => {
+                for wrong in unfilled.0 {
+                    report.at(report.place_in(span.clone(), &wrong.part), wrong.problem);
+                }
+                found.open.insert(name.clone());
+            }
+        }
+    }
+    // One that is misspelt was meant for one of those that nobody gives.
+    let is_unknown = |(name, ..): &(String, _, _)| matches!(inner.params.find(name), Found::Unknown);
+    if import.has_unread || import.params.iter().any(is_unknown) {
+        let is_given = |name: &String| import.params.iter().any(|(given, ..)| given == name);
+        found.open.extend(inner.params.values.keys().filter(|name| !is_given(name)).cloned());
+    }
+    found
 }
 
 /// Puts the nodes in order, those of a file after those of its imports, and numbers them.
@@ -170,17 +205,18 @@ fn order(flat: &mut Flat, bodies: Vec<Vec<Draft>>, issues: &mut Issues<'_>) {
         issues.whole(&place, &message);
         flat.nodes.truncate(MOST_NODES);
     }
-    let mut kept = Vec::with_capacity(flat.nodes.len());
-    for draft in flat.nodes.drain(..) {
+    for (number, draft) in flat.nodes.iter_mut().enumerate() {
+        if draft.id.is_empty() {
+            continue;
+        }
         if flat.ids.contains_key(&draft.id) {
             issues.whole(&draft.place, &format!("has duplicate node id `{}`", draft.id));
+            draft.is_named = false;
         } else {
-            flat.ids.insert(draft.id.clone(), kept.len());
-            kept.push(draft);
+            flat.ids.insert(draft.id.clone(), number);
         }
     }
-    flat.nodes = kept;
-    if flat.nodes.is_empty() && issues.count() == 0 {
+    if flat.nodes.is_empty() && flat.lost.is_empty() {
         issues.whole(&Place { file: 0, span: 0..0 }, "has no nodes");
     }
 }

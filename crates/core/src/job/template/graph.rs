@@ -79,8 +79,8 @@ impl Graph {
         (handlers, loops)
     }
 
-    /// Finds nodes that can never start because they wait for each other, as one way round, each way once.
-    pub(super) fn circle(&self) -> Option<Vec<usize>> {
+    /// Finds nodes that can never start because they wait for each other: ways round that have no node in common.
+    pub(super) fn circles(&self) -> Vec<Vec<usize>> {
         let count = self.after.len();
         let mut waits: Vec<usize> = Vec::with_capacity(count);
         let mut open: Vec<Vec<bool>> = Vec::with_capacity(count);
@@ -102,8 +102,21 @@ impl Graph {
         }
         let mut can_start = vec![false; count];
         let mut ready: Vec<usize> = (0..count).filter(|node| waits[*node] == 0).collect();
-        while let Some(node) = ready.pop() {
-            can_start[node] = true;
+        let mut circles = Vec::new();
+        let mut first = 0;
+        loop {
+            let Some(node) = ready.pop() else {
+                let Some(start) = (first..count).find(|node| !can_start[*node]) else { return circles };
+                first = start;
+                // What waits for a way round that was found is no second mistake.
+                let round = self.way_round(start, &can_start);
+                ready.extend(round.iter().skip(1));
+                circles.push(round);
+                continue;
+            };
+            if std::mem::replace(&mut can_start[node], true) {
+                continue;
+            }
             let mut release = |next: usize| {
                 waits[next] -= 1;
                 if waits[next] == 0 {
@@ -120,8 +133,6 @@ impl Graph {
                 }
             }
         }
-        let start = (0..count).find(|node| !can_start[*node])?;
-        Some(self.way_round(start, &can_start))
     }
 
     /// Follows what stuck nodes wait for until one comes again. Invariant: what a stuck node waits for is stuck.

@@ -6,6 +6,7 @@
 
 mod bind;
 mod check;
+mod check_edges;
 mod check_git;
 mod check_prompts;
 mod expand;

@@ -38,6 +38,11 @@ pub(super) struct Named {
 pub(super) struct Draft {
     /// Its whole id, with the names of the imports that lead to it.
     pub(super) id: String,
+    /// Whether it has an id that it can be known by. What is wrong with it was reported; the rest of the node is looked
+    /// at all the same.
+    pub(super) is_named: bool,
+    /// The way to it, as messages have it.
+    pub(super) path: String,
     pub(super) place: Place,
     /// The number of the instance of the file that it stands in.
     pub(super) instance: usize,
@@ -60,6 +65,19 @@ pub(super) struct Draft {
     pub(super) retry: Option<Retry>,
     pub(super) on: Vec<(NodeOutcome, Target)>,
     pub(super) tags: Vec<String>,
+    pub(super) unread: Unread,
+}
+
+/// What of a node could not be read, so that it is not missed a second time.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Unread {
+    /// The arguments as a whole.
+    pub(super) args: bool,
+    /// Something that it needs or makes.
+    pub(super) artifacts: bool,
+    pub(super) gates: bool,
+    /// A node that it is after, or that comes after it.
+    pub(super) edges: bool,
 }
 
 /// What has to open before a node counts as done.

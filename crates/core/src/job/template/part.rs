@@ -3,7 +3,7 @@
 use super::node::{Draft, Gate, Named, Place};
 use super::read::Reader;
 use super::scope::boolean;
-use crate::document::{Problem, Table};
+use crate::document::{self, Data, Node, Problem, Table};
 use crate::job::{Artifact, Branch, Lock, LockMode, NodeId, Precondition};
 
 use super::head::tables;
@@ -97,7 +97,7 @@ pub(super) fn locks(reader: &mut Reader<'_, '_, '_>, table: &mut Table<'_>) -> V
     let mut locks: Vec<Lock> = Vec::new();
     for (index, item) in tables(table, "locks", reader.report).into_iter().enumerate() {
         let path = format!("{}.locks[{index}]", table.path);
-        let Some(mut lock) = reader.report.table(&path, item) else { continue };
+        let Some(mut lock) = table_with(reader, &path, item, "key") else { continue };
         let key = reader.required_text(&mut lock, "key");
         let mode = lock.word("mode", reader.report, LockMode::ALL, LockMode::name);
         let mode = mode.unwrap_or(LockMode::Exclusive);
@@ -125,7 +125,7 @@ pub(super) fn preconditions(reader: &mut Reader<'_, '_, '_>, table: &mut Table<'
     const KINDS: [&str; 4] = ["clean_worktree", "branch_exists", "pinned_head", "custom"];
     for (index, item) in tables(table, "preconditions", reader.report).into_iter().enumerate() {
         let path = format!("{}.preconditions[{index}]", table.path);
-        let Some(mut given) = reader.report.table(&path, item) else { continue };
+        let Some(mut given) = table_with(reader, &path, item, "kind") else { continue };
         let Some(kind) = given.required("kind", reader.report, Table::string) else { continue };
         let known: &[&str] = match kind.as_ref() {
             "clean_worktree" => {
@@ -158,6 +158,23 @@ pub(super) fn preconditions(reader: &mut Reader<'_, '_, '_>, table: &mut Table<'
     }
 }
 
+/// Opens a table, and says how a word that stands in its place would be written.
+fn table_with<'a>(
+    reader: &mut Reader<'_, '_, '_>,
+    path: &str,
+    item: Node<'a>,
+    field: &str,
+) -> Option<Table<'a>> {
+    match &item.data {
+        Data::String(text) if document::is_plain(text) => {
+            let problem = Problem::new(path, "must be a table, found a string");
+            reader.report.at(item.span, problem.help(format!("write {{ {field} = \"{text}\" }}")));
+            None
+        }
+        _ => reader.report.table(path, item),
+    }
+}
+
 /// Reads a branch; none, or an empty one, is the current one.
 fn branch(reader: &mut Reader<'_, '_, '_>, table: &mut Table<'_>) -> Option<Branch> {
     let text = reader.text(table, "branch").filter(|text| !text.is_empty())?;
@@ -175,7 +192,7 @@ fn custom(reader: &mut Reader<'_, '_, '_>, table: &mut Table<'_>, draft: &mut Dr
             }
         }
         Ok(_) => {}
-        Err(message) => reader.report.at(table.place_of("args"), Problem::new("", message)),
+        Err(unfilled) => reader.unfilled(unfilled, &table.place_of("args")),
     }
 }
 
@@ -185,7 +202,7 @@ pub(super) fn gates(reader: &mut Reader<'_, '_, '_>, table: &mut Table<'_>) -> V
     for (index, item) in tables(table, "gates", reader.report).into_iter().enumerate() {
         let path = format!("{}.gates[{index}]", table.path);
         let place = reader.place(item.span.clone());
-        let Some(mut given) = reader.report.table(&path, item) else { continue };
+        let Some(mut given) = table_with(reader, &path, item, "kind") else { continue };
         let Some(kind) = given.required("kind", reader.report, Table::string) else { continue };
         given.path = format!("{path}.{kind}");
         let (gate, known): (_, &[&str]) = match kind.as_ref() {

@@ -9,7 +9,7 @@ use super::expand::Issues;
 use super::flat::Flat;
 use super::graph::{Edge, Graph};
 use super::node::{Draft, Place};
-use super::scope::{self, MOST_EXPANDED, Scope};
+use super::scope::{Filler, Found, MOST_EXPANDED, Scope, Unfilled, Wrong};
 use crate::document::{self, Problem};
 use crate::job::{AfterPolicy, NodeOutcome};
 use crate::policy::{
@@ -33,8 +33,12 @@ pub(super) fn of_nodes(
     issues: &mut Issues<'_>,
 ) -> Vec<Chosen> {
     config_problems(config, issues);
-    let own: Vec<Rules> = (0..flat.instances.len()).map(|part| rules_of(flat, part, issues)).collect();
-    together(flat, config, issues);
+    let own: Vec<Option<Rules>> =
+        (0..flat.instances.len()).map(|part| rules_of(flat, part, issues)).collect();
+    if own.iter().all(Option::is_some) {
+        together(flat, config, issues);
+    }
+    let own: Vec<Rules> = own.into_iter().map(Option::unwrap_or_default).collect();
     let mut undone = Vec::new();
     let chosen: Vec<Chosen> = flat
         .nodes
@@ -70,13 +74,14 @@ fn config_problems(config: &Rules, issues: &mut Issues<'_>) {
     }
 }
 
-/// Returns the rules of a part, all of whose names are those of nodes.
-fn rules_of(flat: &Flat, part: usize, issues: &mut Issues<'_>) -> Rules {
+/// Returns the rules of a part, all of whose names are those of nodes, if they go together.
+fn rules_of(flat: &Flat, part: usize, issues: &mut Issues<'_>) -> Option<Rules> {
     let inst = &flat.instances[part];
-    for ((matcher, _), place) in inst.rules.iter().zip(&inst.rule_places) {
+    for ((matcher, _), (_, place)) in inst.rules.iter().zip(&inst.rule_places) {
         if let Matcher::Name(name) = matcher
-            && !flat.has_lost
-            && !flat.ids.contains_key(&format!("{}{name}", inst.prefix))
+            && let whole = format!("{}{name}", inst.prefix)
+            && !flat.may_have(&whole)
+            && !flat.ids.contains_key(&whole)
         {
             let mut problem = Problem::new("", format!("policies match name `{name}`, which is no node"));
             let known: Vec<&str> =
@@ -88,13 +93,20 @@ fn rules_of(flat: &Flat, part: usize, issues: &mut Issues<'_>) -> Rules {
         }
     }
     match Rules::new(inst.rules.iter().cloned()) {
-        Ok(rules) => rules,
+        Ok(rules) => Some(rules),
         Err(problems) => {
             for problem in problems.all() {
                 let place = index_in(&problem.path).and_then(|index| inst.rule_places.get(index));
-                issues.at(place.unwrap_or(&Place { file: 0, span: 0..0 }), problem.clone());
+                let Some((number, place)) = place else {
+                    issues.at(&Place { file: 0, span: 0..0 }, problem.clone());
+                    continue;
+                };
+                // Those that could not be read count, too.
+                let field = problem.path.split_once(']').map_or("", |(_, field)| field);
+                let path = format!("policies[{number}]{field}");
+                issues.at(place, Problem { path, ..problem.clone() });
             }
-            Rules::default()
+            None
         }
     }
 }
@@ -105,14 +117,11 @@ fn index_in(path: &str) -> Option<usize> {
 
 /// Checks that rules of different files that share a name say the same of it.
 fn together(flat: &Flat, config: &Rules, issues: &mut Issues<'_>) {
-    if issues.count() > 0 {
-        return;
-    }
     let mut all: Vec<(Matcher, Policy)> = Vec::new();
     let mut places = Vec::new();
     let mut seen: Vec<&Place> = Vec::new();
     for part in &flat.instances {
-        for (rule, place) in part.rules.iter().zip(&part.rule_places) {
+        for (rule, (_, place)) in part.rules.iter().zip(&part.rule_places) {
             // A file that is imported several times says the same each time.
             if !seen.contains(&place) {
                 seen.push(place);
@@ -173,19 +182,35 @@ pub(super) fn filled_key(
     params: &BTreeMap<String, String>,
     node: &str,
     run: &str,
-) -> Result<String, String> {
-    scope::fill(text, "policies.idempotency_key", MOST_EXPANDED, |name| match name {
-        "node_id" if !params.contains_key(name) => Some(node),
-        "run_id" if !params.contains_key(name) => Some(run),
-        _ => params.get(name).map(String::as_str),
+) -> Result<String, Unfilled> {
+    let filler = Filler { path: "policies.idempotency_key", most: MOST_EXPANDED, known: params };
+    filler.fill(text, |name| match (name, params.get(name)) {
+        (_, Some(value)) => Found::Value(value),
+        ("node_id", None) => Found::Value(node),
+        ("run_id", None) => Found::Value(run),
+        (_, None) => Found::Unknown,
     })
 }
 
 fn key_problem(flat: &Flat, draft: &Draft, chosen: &Chosen, issues: &mut Issues<'_>) {
-    if let Some((text, part)) = &chosen.key
-        && let Err(message) = filled_key(text, &flat.instances[*part].params, &draft.id, "run")
-    {
-        issues.node(&draft.place, &draft.id, &format!("has a policy with an {message}"));
+    let Some((text, part)) = &chosen.key else { return };
+    let params = &flat.instances[*part].params;
+    if params.has_more || !params.open.is_empty() {
+        return;
+    }
+    if let Err(unfilled) = filled_key(text, &params.values, &draft.id, "run") {
+        policy_unfilled(draft, unfilled, issues);
+    }
+}
+
+/// Reports what is wrong with a text of the policy of a node.
+fn policy_unfilled(draft: &Draft, unfilled: Unfilled, issues: &mut Issues<'_>) {
+    for Wrong { problem, .. } in unfilled.0 {
+        let message = format!("has a policy with an {}", problem.message);
+        match &problem.help {
+            Some(help) => issues.node_with_help(&draft.place, &draft.id, &message, help),
+            None => issues.node(&draft.place, &draft.id, &message),
+        }
     }
 }
 
@@ -222,9 +247,7 @@ fn fill_fallback(flat: &Flat, draft: &Draft, (chosen, part): (&mut Chosen, usize
                 }
                 filled.insert(name.clone(), value);
             }
-            Err(message) => {
-                issues.node(&draft.place, &draft.id, &format!("has a policy with an {message}"));
-            }
+            Err(unfilled) => policy_unfilled(draft, unfilled, issues),
         }
     }
     for (one, other) in [("command", "script"), ("auto_resolve_command", "auto_resolve_script")] {
@@ -250,7 +273,7 @@ fn compensations(
     for (number, id) in undone {
         let draft = &flat.nodes[*number];
         match flat.ids.get(id) {
-            None if flat.has_lost => {}
+            None if flat.may_have(id) => {}
             None => {
                 issues.node(&draft.place, &draft.id, &format!("has compensation `{id}`, which is no node"));
             }

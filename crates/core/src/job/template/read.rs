@@ -8,10 +8,10 @@ use serde_json::{Map, Value};
 use super::check_prompts::Contract;
 use super::head::{FIELDS, tables};
 use super::label::Label;
-use super::node::{Draft, Place, Target};
+use super::node::{Draft, Place, Target, Unread};
 use super::part;
-use super::scope::Scope;
-use crate::document::{Data, Node, Problem, Report, Table};
+use super::scope::{Scope, Unfilled, Wrong};
+use crate::document::{self, Data, Entry, Node, Problem, Report, Table};
 use crate::job::{AfterPolicy, MissingProducer, NodeId, NodeOutcome, Retry, contract};
 use crate::policy::{self, Kind, Matcher, Policy};
 
@@ -20,14 +20,16 @@ use crate::policy::{self, Kind, Matcher, Policy};
 pub(super) struct Body {
     pub(super) missing_producer: Option<MissingProducer>,
     pub(super) rules: Vec<(Matcher, Policy)>,
-    /// Where the rules stand.
-    pub(super) rule_places: Vec<Place>,
+    /// The numbers of the rules, and where they stand.
+    pub(super) rule_places: Vec<(usize, Place)>,
     /// The contracts for artifacts.
     pub(super) contracts: Vec<Contract>,
     pub(super) nodes: Vec<Draft>,
     pub(super) links: Vec<Link>,
-    /// Whether there is a node or a contract whose name could not be read.
-    pub(super) has_lost: bool,
+    /// Whether there are nodes that cannot be named, so that a name that seems unknown may be no second mistake.
+    pub(super) has_lost_nodes: bool,
+    /// The same of contracts.
+    pub(super) has_lost_contracts: bool,
 }
 
 /// What follows what, for whole imports.
@@ -51,6 +53,8 @@ pub(super) struct Reader<'a, 'r, 's> {
     pub(super) instance: Instance<'a>,
     pub(super) scope: Scope<'a>,
     pub(super) report: &'r mut Report<'s>,
+    /// How many texts have no value, told or not.
+    pub(super) unread: usize,
 }
 
 impl Reader<'_, '_, '_> {
@@ -67,21 +71,33 @@ impl Reader<'_, '_, '_> {
             let path = format!("policies[{index}]");
             if let Some(rule) = policy::rule(&path, item, self.report, Policy::problems_for_jobs) {
                 body.rules.push(rule);
-                body.rule_places.push(place);
+                body.rule_places.push((index, place));
             }
         }
-        for (index, item) in tables(&mut top, "artifact_contracts", self.report).into_iter().enumerate() {
+        let before = self.report.len();
+        let contracts = tables(&mut top, "artifact_contracts", self.report);
+        body.has_lost_contracts = self.report.len() > before;
+        for (index, item) in contracts.into_iter().enumerate() {
             let contract = self.contract(index, item, &body.contracts);
-            body.has_lost |= contract.is_none();
+            body.has_lost_contracts |= contract.is_none();
             body.contracts.extend(contract);
         }
-        for (index, item) in tables(&mut top, "nodes", self.report).into_iter().enumerate() {
+        let before = self.report.len();
+        let nodes = tables(&mut top, "nodes", self.report);
+        body.has_lost_nodes = self.report.len() > before;
+        for (index, item) in nodes.into_iter().enumerate() {
             let node = self.node(index, item);
-            body.has_lost |= node.is_none();
+            body.has_lost_nodes |= node.as_ref().is_none_or(|node| node.id.is_empty());
             body.nodes.extend(node);
         }
         for (index, item) in tables(&mut top, "links", self.report).into_iter().enumerate() {
             body.links.extend(self.link(index, item));
+        }
+        for entry in &top.entries {
+            // Whoever misspells a table has not forgotten it.
+            let meant = document::nearest(&entry.key, FIELDS);
+            body.has_lost_nodes |= matches!(meant, Some("nodes" | "imports"));
+            body.has_lost_contracts |= meant == Some("artifact_contracts");
         }
         top.finish(self.report, FIELDS);
         body
@@ -103,13 +119,21 @@ impl Reader<'_, '_, '_> {
     }
 
     fn filled(&mut self, text: &str, path: &str, span: Range<usize>) -> Option<String> {
-        match self.scope.fill(text, path) {
-            Ok(filled) => Some(filled),
-            Err(message) => {
-                self.report.at(span, Problem::new("", message));
-                None
-            }
+        self.scope.fill(text, path).map_err(|unfilled| self.unfilled(unfilled, &span)).ok()
+    }
+
+    /// Reports what is wrong with a text.
+    pub(super) fn unfilled(&mut self, unfilled: Unfilled, span: &Range<usize>) {
+        self.unread += 1;
+        for Wrong { problem, part } in unfilled.0 {
+            let place = self.report.place_in(span.clone(), &part);
+            self.report.at(place, problem);
         }
+    }
+
+    /// Returns a number that grows with everything that cannot be read.
+    fn unread(&self) -> usize {
+        self.report.len() + self.unread
     }
 
     /// Takes a value that may be written as it is or as a text with parameters.
@@ -166,13 +190,8 @@ impl Reader<'_, '_, '_> {
     /// Reads what payloads have to look like.
     fn schema(&mut self, path: &str, node: &Node<'_>) -> Option<Value> {
         contract::check(node, path, self.report);
-        let filled = node.to_json().map(|schema| self.scope.fill_value(schema, path));
-        let problem = match filled? {
-            Ok(schema) => return Some(schema),
-            Err(message) => Problem::new("", message),
-        };
-        self.report.at(node.span.clone(), problem);
-        None
+        let filled = self.scope.fill_value(node.to_json()?, path);
+        filled.map_err(|unfilled| self.unfilled(unfilled, &node.span)).ok()
     }
 
     fn link(&mut self, index: usize, item: Node<'_>) -> Option<Link> {
@@ -189,27 +208,36 @@ impl Reader<'_, '_, '_> {
     fn node(&mut self, index: usize, item: Node<'_>) -> Option<Draft> {
         let whole = item.span.clone();
         let mut table = self.report.table(&format!("nodes[{index}]"), item)?;
-        let written = table.required("id", self.report, Table::string)?.into_owned();
+        let written = table.required_string("id", NODE_FIELDS, self.report);
         let place = self.place(table.place_of("id"));
-        let id = format!("{}{written}", self.instance.prefix);
-        if let Err(error) = NodeId::new(&id) {
+        let id = written.map(|written| format!("{}{written}", self.instance.prefix));
+        let wrong = id.as_deref().and_then(|id| NodeId::new(id).err());
+        if let Some(error) = &wrong {
             table.fail("id", error.to_string(), self.report);
-            return None;
         }
-        // From here on the node is known by its id, which people can find, and not by its number.
-        table.path = format!("nodes[{id}]");
+        let is_named = id.is_some() && wrong.is_none();
+        let id = id.unwrap_or_default();
+        if is_named {
+            // From here on the node is known by its id, which people can find, and not by its number.
+            table.path = format!("nodes[{id}]");
+        }
         let name = self.text(&mut table, "name").map(|name| name.trim().to_owned());
         let kinds = [Kind::Builtin, Kind::Shell, Kind::Agent, Kind::Gate];
         let kind = table.word("kind", self.report, &kinds, Kind::name);
-        let uses = table.required("uses", self.report, Table::string).map(|uses| uses.into_owned());
+        let uses = table.required_string("uses", NODE_FIELDS, self.report).map(|uses| uses.into_owned());
         let uses_place = self.place(table.place_of("uses"));
+        let label = uses.as_deref().and_then(Label::find);
+        // A kind that is none was reported, and is not held against the label, too.
+        let unread_kind = label.filter(|_| table.was_given("kind")).map(Label::kind);
         let mut draft = Draft {
             id,
+            is_named,
+            path: table.path.clone(),
             place,
             instance: self.instance.number,
             name: name.filter(|name| !name.is_empty()),
-            kind: kind.unwrap_or(Kind::Builtin),
-            label: uses.as_deref().and_then(Label::find),
+            kind: kind.or(unread_kind).unwrap_or(Kind::Builtin),
+            label,
             uses: uses.unwrap_or_default(),
             uses_place,
             args: Map::new(),
@@ -224,16 +252,23 @@ impl Reader<'_, '_, '_> {
             retry: None,
             on: Vec::new(),
             tags: Vec::new(),
+            unread: Unread::default(),
         };
         self.args(&mut table, &mut draft);
+        let before = self.unread();
         self.after(&mut table, &mut draft);
+        self.on(&mut table, &mut draft);
+        draft.unread.edges = self.unread() > before;
+        let before = self.unread();
         draft.needs = part::artifacts(self, &mut table, "needs");
         self.produces(&mut table, &mut draft);
+        draft.unread.artifacts = self.unread() > before;
         draft.locks = part::locks(self, &mut table);
         part::preconditions(self, &mut table, &mut draft);
+        let before = self.unread();
         draft.gates = part::gates(self, &mut table);
+        draft.unread.gates = self.unread() > before;
         draft.retry = self.retry(&mut table);
-        self.on(&mut table, &mut draft);
         draft.tags = table
             .list("tags", self.report, |node| match &node.data {
                 Data::String(tag) if !tag.trim().is_empty() => Ok(tag.clone().into_owned()),
@@ -243,30 +278,48 @@ impl Reader<'_, '_, '_> {
         if draft.uses.is_empty() && draft.uses_place.span.is_empty() {
             draft.uses_place = self.place(whole);
         }
-        table.finish(
-            self.report,
-            &[
-                "id",
-                "name",
-                "kind",
-                "uses",
-                "args",
-                "after",
-                "needs",
-                "produces",
-                "locks",
-                "preconditions",
-                "gates",
-                "retry",
-                "on",
-                "tags",
-            ],
-        );
+        self.misplaced(&mut table, &mut draft);
+        table.finish(self.report, NODE_FIELDS);
         Some(draft)
     }
 
+    /// Tells of fields that stand in a node and belong elsewhere.
+    fn misplaced(&mut self, table: &mut Table<'_>, draft: &mut Draft) {
+        let (path, id) = (table.path.clone(), draft.id.clone());
+        table.entries.retain(|entry| {
+            let key = entry.key.as_ref();
+            let help = if draft.label.is_some_and(|label| label.args.contains(&key)) {
+                // It is there, though in the wrong place.
+                draft.arg_places.insert(key.to_owned(), self.place(entry.value.span.clone()));
+                format!("it is an argument: write args = {{ {key} = … }}")
+            } else if Policy::FIELDS.contains(&key) {
+                format!("policies say it: write it below [[policies]] with match = {{ name = \"{id}\" }}")
+            } else if matches!(key, "depends_on" | "depends" | "dependencies" | "requires") {
+                "did you mean `after`?".to_owned()
+            } else {
+                return true;
+            };
+            let problem = Problem::new(format!("{path}.{key}"), "is not a known field").help(help);
+            self.report.at(entry.key_span.clone(), problem);
+            false
+        });
+    }
+
     fn args(&mut self, table: &mut Table<'_>, draft: &mut Draft) {
-        let Some(args) = table.table("args", self.report) else { return };
+        if let Some(Entry { value: Node { data: Data::String(text), span }, .. }) = table.peek("args") {
+            let problem = Problem::new(table.path_to("args"), "must be a table, found a string");
+            let is_script = draft.label.is_some_and(|label| label.args.contains(&"script"));
+            let help = (is_script && document::is_plain(text))
+                .then(|| format!("write args = {{ script = \"{text}\" }}"));
+            self.report.at(span.clone(), problem.help_from(help));
+            draft.unread.args = true;
+            table.take("args");
+            return;
+        }
+        let Some(args) = table.table("args", self.report) else {
+            draft.unread.args = table.was_given("args") || table.is_misspelt("args", NODE_FIELDS);
+            return;
+        };
         for entry in &args.entries {
             let path = args.path_to(&entry.key);
             // Whoever asks what was given is not to complain about what could not be read.
@@ -278,7 +331,7 @@ impl Reader<'_, '_, '_> {
             };
             match self.scope.fill_value(value, &path) {
                 Ok(value) => drop(draft.args.insert(entry.key.to_string(), value)),
-                Err(message) => self.report.at(entry.value.span.clone(), Problem::new("", message)),
+                Err(unfilled) => self.unfilled(unfilled, &entry.value.span),
             }
         }
     }
@@ -296,8 +349,13 @@ impl Reader<'_, '_, '_> {
                 continue;
             }
             let path = format!("{}.after[{index}]", table.path);
+            let Data::Table(_) = &item.data else {
+                let message = format!("must be the id of a node, or a table, found {}", item.kind());
+                self.report.at(item.span, Problem::new(path, message));
+                continue;
+            };
             let Some(mut after) = self.report.table(&path, item) else { continue };
-            let id = after.required("node_id", self.report, Table::string);
+            let id = after.required_string("node_id", &["node_id", "policy"], self.report);
             let policy = after.word("policy", self.report, AfterPolicy::ALL, AfterPolicy::name);
             if let Some(id) = id {
                 let target = self.target(&id, after.place_of("node_id"));
@@ -340,6 +398,15 @@ impl Reader<'_, '_, '_> {
 
     fn retry(&mut self, table: &mut Table<'_>) -> Option<Retry> {
         const MODES: [&str; 3] = ["never", "on_failure", "until_gate"];
+        if let Some(Entry { value: Node { data: Data::Integer(number), span }, .. }) = table.peek("retry") {
+            let problem = Problem::new(table.path_to("retry"), "must be a table, found an integer");
+            let help = format!(
+                "write max_retries = {number} below [[policies]]; retry = {{ budget = {number} }} is for loops"
+            );
+            self.report.at(span.clone(), problem.help(help));
+            table.take("retry");
+            return None;
+        }
         let mut retry = table.table("retry", self.report)?;
         let mode = self.text(&mut retry, "mode");
         let budget = self.value(&mut retry, "budget", super::scope::number);
@@ -354,6 +421,24 @@ impl Reader<'_, '_, '_> {
         Some(Retry { mode, budget })
     }
 }
+
+/// The fields of a node.
+const NODE_FIELDS: &[&str] = &[
+    "id",
+    "name",
+    "kind",
+    "uses",
+    "args",
+    "after",
+    "needs",
+    "produces",
+    "locks",
+    "preconditions",
+    "gates",
+    "retry",
+    "on",
+    "tags",
+];
 
 /// The outcomes that a template can speak of.
 const OUTCOMES: [NodeOutcome; 4] =
