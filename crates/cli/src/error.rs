@@ -3,6 +3,8 @@
 use std::fmt;
 use std::io;
 
+use rustix::io::Errno;
+
 use crate::exit::Exit;
 
 /// Why a command ends before its work is done.
@@ -40,7 +42,9 @@ pub(crate) enum Kind {
     User,
     /// Whoever wrote the configuration that was read, such as a file of policies.
     Config,
-    /// Whoever runs the machine, or us.
+    /// Whoever runs the machine: a disk is full, a right is missing, a file was damaged or is of a later release.
+    World,
+    /// Us.
     Internal,
 }
 
@@ -54,6 +58,25 @@ impl CommandError {
     pub(crate) fn hint(mut self, hint: impl Into<String>) -> Self {
         self.hints.push(hint.into());
         self
+    }
+
+    /// Adds what to do about what the system said. What the system does not let us do is not our own fault.
+    pub(crate) fn after(mut self, error: &io::Error) -> Self {
+        if self.kind == Kind::Internal {
+            self.kind = Kind::World;
+        }
+        remedy(error).into_iter().fold(self, Self::hint)
+    }
+
+    /// Returns an error from what others put into words: the number of an error of the system in it is left out, and
+    /// says what to do.
+    pub(crate) fn of_words(code: Code, words: &str) -> Self {
+        const BEFORE: &str = " (os error ";
+        let number =
+            |(_, rest): (&str, &str)| rest.split_once(')').and_then(|(number, _)| number.parse().ok());
+        let Some(number) = words.split_once(BEFORE).and_then(number) else { return Self::new(code, words) };
+        let message = words.replace(&format!("{BEFORE}{number})"), "");
+        Self::new(code, message).after(&io::Error::from_raw_os_error(number))
     }
 
     /// Returns the error of an output that cannot be written, or no error when its reader has gone.
@@ -100,9 +123,14 @@ impl CommandError {
     }
 }
 
-/// Says what to do about files that the system does not let be read or written, where there is something to do.
-pub(crate) const fn remedy(kind: io::ErrorKind) -> Option<&'static str> {
-    match kind {
+/// Says what to do about what the system does not let be done, where there is something to do.
+pub(crate) fn remedy(error: &io::Error) -> Option<&'static str> {
+    if let Some(Errno::MFILE | Errno::NFILE) = Errno::from_io_error(error) {
+        return Some(
+            "Too many files are open: end what has so many, or allow more with `ulimit -n`, and try again.",
+        );
+    }
+    match error.kind() {
         io::ErrorKind::PermissionDenied => {
             Some("Work as whoever owns it, or give yourself the right; --dir names another directory.")
         }
@@ -113,6 +141,10 @@ pub(crate) const fn remedy(kind: io::ErrorKind) -> Option<&'static str> {
             Some("Make room on the disk, and try again; what is on record stays as it is.")
         }
         io::ErrorKind::NotADirectory => Some("A file is where a directory should be: move it away."),
+        io::ErrorKind::IsADirectory => Some("A directory is where a file should be: move it away."),
+        io::ErrorKind::WouldBlock | io::ErrorKind::OutOfMemory => {
+            Some("The machine has no room for more processes or memory: end something, and try again.")
+        }
         _ => None,
     }
 }
@@ -171,15 +203,15 @@ codes! {
     /// The file is no store of ours.
     StoreForeign = "TW0010", User;
     /// The store was written by a later release.
-    StoreNewer = "TW0011", Internal;
+    StoreNewer = "TW0011", World;
     /// The store is there, but cannot be used now.
-    StoreUnavailable = "TW0012", Internal;
+    StoreUnavailable = "TW0012", World;
     /// There is no such run.
     RunMissing = "TW0013", User;
     /// Several runs begin so.
     RunAmbiguous = "TW0014", User;
     /// What is stored of a run cannot be read.
-    RunDamaged = "TW0015", Internal;
+    RunDamaged = "TW0015", World;
     /// The run has no such component, work or result.
     NothingThere = "TW0016", User;
     /// What was to be asked of a run would change nothing.
@@ -189,11 +221,11 @@ codes! {
     /// Several jobs or runs begin or end so.
     JobAmbiguous = "TW0019", User;
     /// The record of a job cannot be read.
-    JobDamaged = "TW0020", Internal;
+    JobDamaged = "TW0020", World;
     /// What was asked of a job cannot be done as the job is.
     JobRefused = "TW0021", User;
     /// A pass of the scheduler could not do something.
-    JobsTrouble = "TW0022", Internal;
+    JobsTrouble = "TW0022", World;
     /// The data directory cannot be used.
     JobsUnavailable = "TW0023", User;
     /// The jobs that were waited for are not over.
@@ -253,5 +285,25 @@ mod tests {
     fn the_number_of_the_system_is_left_out() {
         assert_eq!(cause(&io::Error::from_raw_os_error(2)), "No such file or directory");
         assert_eq!(cause(&io::Error::other("it is late")), "it is late");
+        let told =
+            CommandError::of_words(Code::JobsTrouble, "job a: cannot open x: Is a directory (os error 21)");
+        assert_eq!(told.message, "job a: cannot open x: Is a directory");
+        assert_eq!(told.hints, ["A directory is where a file should be: move it away."]);
+        for words in ["job a is held", "it said (os error", " (os error x)"] {
+            let told = CommandError::of_words(Code::JobsTrouble, words);
+            assert_eq!((told.message.as_str(), told.hints.len()), (words, 0));
+        }
+    }
+
+    /// A full disk was told as an internal error.
+    #[test]
+    fn what_the_system_does_not_let_us_do_is_no_fault_of_ours_and_has_a_remedy() {
+        let errors = [Errno::NOSPC, Errno::DQUOT, Errno::ACCESS, Errno::PERM, Errno::ROFS, Errno::ISDIR];
+        for errno in errors.into_iter().chain([Errno::NOTDIR, Errno::MFILE, Errno::NFILE, Errno::NOMEM]) {
+            for code in Code::ALL {
+                let told = CommandError::new(*code, "x").after(&errno.into());
+                assert!(told.kind != Kind::Internal && told.hints.len() == 1, "{code} {errno:?}");
+            }
+        }
     }
 }

@@ -77,7 +77,7 @@ pub(crate) fn error(error: &CommandError) {
 
 fn drawn_error(error: &CommandError) -> String {
     let word = match error.kind {
-        Kind::User => "error",
+        Kind::User | Kind::World => "error",
         Kind::Config => "config error",
         Kind::Internal => "internal error",
     };

@@ -1,17 +1,20 @@
 //! The store that commands look at: opened so that looking changes nothing, with errors that say what to do.
 
-use std::fs;
-use std::io;
+use std::fs::{self, File};
+use std::io::{self, Read as _};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
 use clap::Args;
+use rustix::fs::{Access, AtFlags, CWD, accessat};
 use tidewheel_core::fact::RunId;
 use tidewheel_core::time::Timestamp;
 use tidewheel_runner::{AskError, Control};
 use tidewheel_store::sqlite::{self, Examined, Options};
-use tidewheel_store::{Clock as _, Filter, Page, RealClock, RunRecord, Sqlite, Store as _, StoreError};
+use tidewheel_store::{
+    Clock as _, Filter, Page, RealClock, RunRecord, Sqlite, Store as _, StoreError, Unavailable,
+};
 
 use crate::error::{Code, CommandError, cause};
 
@@ -52,11 +55,11 @@ impl Opened {
             Purpose::Ask => Options::new().readers(1),
         };
         let store = Sqlite::open_with(path, Arc::new(RealClock::new()), &options)
-            .map_err(|error| cannot_open(&name, &error))?;
+            .map_err(|error| cannot_open(path, &error))?;
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
         let runtime = runtime.map_err(|error| {
             let message = format!("The store `{name}` cannot be used: {}.", cause(&error));
-            CommandError::new(Code::StoreUnavailable, message)
+            CommandError::new(Code::StoreUnavailable, message).after(&error)
         })?;
         let store = Arc::new(store);
         let control = Control::new(Arc::clone(&store) as Arc<dyn tidewheel_store::Store>);
@@ -150,7 +153,7 @@ impl Opened {
             | StoreError::Unavailable { .. }
             | StoreError::Broken
             | StoreError::Closed
-            | StoreError::Other(_) => unavailable(&self.name, error),
+            | StoreError::Other(_) => unavailable(Path::new(&self.name), error),
         }
     }
 
@@ -215,7 +218,7 @@ pub(crate) fn examine(path: &Path) -> Result<Examined, CommandError> {
     let name = path.display().to_string();
     must_be_there(path, &name)?;
     let options = Options::new().patience(PATIENCE).read_only();
-    sqlite::examine(path, &options).map_err(|error| cannot_open(&name, &error))
+    sqlite::examine(path, &options).map_err(|error| cannot_open(path, &error))
 }
 
 fn must_be_there(path: &Path, name: &str) -> Result<(), CommandError> {
@@ -227,7 +230,7 @@ fn must_be_there(path: &Path, name: &str) -> Result<(), CommandError> {
         }
         Err(error) => {
             let message = format!("The store `{name}` cannot be used: {}.", cause(&error));
-            Err(CommandError::new(Code::StoreUnavailable, message))
+            Err(with_way_in(CommandError::new(Code::StoreUnavailable, message), &error))
         }
         Ok(found) if found.is_dir() => {
             let message = format!("The store `{name}` cannot be used: it is a directory.");
@@ -241,13 +244,17 @@ fn must_be_there(path: &Path, name: &str) -> Result<(), CommandError> {
     }
 }
 
-fn cannot_open(name: &str, error: &StoreError) -> CommandError {
+fn cannot_open(path: &Path, error: &StoreError) -> CommandError {
+    let name = path.display();
     match error {
         StoreError::Newer { found, known } => {
             let message =
                 format!("The store `{name}` has version {found}, and this release knows {known} only.");
             CommandError::new(Code::StoreNewer, message)
                 .hint("Use the release that your programs use, or a later one.")
+        }
+        StoreError::Other(_) if sqlite::is_damage(error) && begins_as_database(path) => {
+            unavailable(path, error)
         }
         StoreError::Other(source) => {
             let message = format!("`{name}` is no store of Tidewheel: {source}.");
@@ -256,17 +263,87 @@ fn cannot_open(name: &str, error: &StoreError) -> CommandError {
         StoreError::Unavailable { .. }
         | StoreError::Damaged { .. }
         | StoreError::Broken
-        | StoreError::Closed => unavailable(name, error),
+        | StoreError::Closed => unavailable(path, error),
     }
 }
 
-fn unavailable(name: &str, error: &StoreError) -> CommandError {
-    let said = match error {
-        // What caused it again is a number of SQLite.
-        StoreError::Unavailable { why, source } => format!("{why}: {source}"),
-        other => with_causes(other),
+/// Tells whether a file begins as every database of SQLite does, even if it ends soon after.
+fn begins_as_database(path: &Path) -> bool {
+    const BEGINNING: &[u8] = b"SQLite format 3\0";
+    let mut begin = Vec::new();
+    let read = File::open(path).and_then(|file| file.take(BEGINNING.len() as u64).read_to_end(&mut begin));
+    read.is_ok() && !begin.is_empty() && BEGINNING.starts_with(&begin)
+}
+
+fn unavailable(path: &Path, error: &StoreError) -> CommandError {
+    let name = path.display();
+    let refused = |said: &str| {
+        CommandError::new(Code::StoreUnavailable, format!("The store `{name}` cannot be used: {said}."))
     };
-    CommandError::new(Code::StoreUnavailable, format!("The store `{name}` cannot be used: {said}."))
+    match error {
+        StoreError::Unavailable { why: why @ (Unavailable::Io | Unavailable::ReadOnly), source } => {
+            // SQLite does not say what the system said, so it is asked again.
+            match (open_often(path), cannot_write_beside(path)) {
+                (Err(error), _) => with_way_in(refused(&cause(&error)), &error),
+                (Ok(()), Some(error)) => refused(&format!(
+                    "SQLite has to make files beside it, even to read it, and its directory cannot be written: {}",
+                    cause(&error)
+                ))
+                .hint(format!(
+                    "Give yourself the right to write there, or copy `{name}` to a directory that you may write, with \
+                     `{name}-wal` if there is one, and look at the copy."
+                )),
+                // What caused it again is a number of SQLite.
+                (Ok(()), None) => refused(&format!("{why}: {source}")),
+            }
+        }
+        StoreError::Unavailable { why: why @ Unavailable::Full, source } => {
+            refused(&format!("{why}: {source}")).after(&io::ErrorKind::StorageFull.into())
+        }
+        StoreError::Unavailable { why: why @ Unavailable::Busy, source } => refused(&format!(
+            "{why}: {source}"
+        ))
+        .hint(format!("Try again when it is free; `fuser {name}` names the processes that have it open.")),
+        StoreError::Other(source) if sqlite::is_damage(error) => {
+            let message = format!("The store `{name}` is damaged: {source}.");
+            CommandError::new(Code::StoreUnavailable, message).hint(format!(
+                "Stop the programs that use it and take it from a backup, or save what can be read: \
+                 `sqlite3 {name} .recover`."
+            ))
+        }
+        StoreError::Newer { .. }
+        | StoreError::Damaged { .. }
+        | StoreError::Broken
+        | StoreError::Closed
+        | StoreError::Other(_) => refused(&with_causes(error)),
+    }
+}
+
+/// Adds what to do about a store that the system does not let be opened.
+fn with_way_in(refused: CommandError, error: &io::Error) -> CommandError {
+    match error.kind() {
+        io::ErrorKind::PermissionDenied => refused
+            .hint("Work as whoever owns it, or give yourself the right to read it and to write beside it."),
+        // It is the name that is wrong, and not what is there.
+        io::ErrorKind::NotADirectory => {
+            refused.hint("Check the name: it is the file that your program gives to `Runner::open`.")
+        }
+        _ => refused.after(error),
+    }
+}
+
+/// Opens a store as many times as SQLite opens files for it, so that the system says what is against that.
+fn open_often(path: &Path) -> io::Result<()> {
+    const OFTEN: usize = 16;
+    let files: io::Result<Vec<File>> = (0..OFTEN).map(|_| File::open(path)).collect();
+    files.map(drop)
+}
+
+/// Returns what the system says against files beside a store, if it lets none be made there.
+fn cannot_write_beside(path: &Path) -> Option<io::Error> {
+    let folder =
+        path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or_else(|| Path::new("."));
+    accessat(CWD, folder, Access::WRITE_OK | Access::EXEC_OK, AtFlags::EACCESS).err().map(Into::into)
 }
 
 fn damaged(said: &str) -> CommandError {

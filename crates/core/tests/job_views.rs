@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 
 use serde_json::{Value, json};
-use tidewheel_core::job::{Artifact, Brief, JobId, JobStatus, Record, RunId};
+use tidewheel_core::job::{Artifact, Brief, JobId, JobStatus, Manifest, Record, RunId};
 use tidewheel_core::view::jobs::{
     Buckets, Field, List, ListAsk, Row, RunLine, RunStatus, SHOW_FIELDS, Schedule, ScheduleAsk,
     counted_number, find, find_run, latest_line, show_json, status_line, watched,
@@ -586,4 +586,34 @@ fn a_run_is_what_its_jobs_are() {
     );
     assert!(runs.iter().all(|run| run.finished_at.is_some() == run.status.is_over()));
     assert!(RunStatus::Blocked.is_over() && !RunStatus::Waiting.is_over());
+}
+
+/// A run of which a record was deleted looked like one that succeeded.
+#[test]
+fn a_run_of_which_a_record_is_gone_has_not_succeeded() {
+    let run = RunId::new("r0").unwrap();
+    let manifest = |nodes: &[&str]| {
+        let node = |name: &&str| {
+            let form = json!({ "job_id": format!("wf-r0-{name}"), "kind": "shell",
+                "uses": "cap.env.shell.command.run", "policy": "{}" });
+            ((*name).to_owned(), form)
+        };
+        let form = json!({ "version": 1, "run_id": "r0", "workflow_template_selector": "x",
+            "workflow_template_id": "x", "workflow_template_version": "v1", "policy_snapshot_hash": "",
+            "created_at": "2026-02-01T12:00:00Z", "params": {},
+            "nodes": nodes.iter().map(node).collect::<serde_json::Map<_, _>>() });
+        Manifest::parse(&form.to_string()).unwrap()
+    };
+    let (whole, more) = (manifest(&["a"]), manifest(&["a", "b", "c"]));
+    for (status, told) in [("succeeded", "incomplete"), ("failed", "failed"), ("running", "running")] {
+        let jobs = briefs(&[record("wf-r0-a", status, 0, json!({}))]);
+        let line = || RunLine::of(&run, jobs.values().collect());
+        assert_eq!(line().among(&whole).status, line().status);
+        let line = line().among(&more);
+        assert_eq!((line.status.name(), line.counts.said()), (told, format!("1 {status}, 2 missing")));
+        let gone: Vec<String> = line.missing.iter().map(|(node, job)| format!("{node} {job}")).collect();
+        assert_eq!(gone, ["b wf-r0-b", "c wf-r0-c"]);
+    }
+    let line = RunLine::of(&run, Vec::new()).among(&whole);
+    assert_eq!((line.status, line.created_at), (RunStatus::Incomplete, whole.created_at));
 }

@@ -30,6 +30,13 @@ pub(crate) struct Arguments {
 /// Serves.
 pub(crate) fn run(arguments: &Arguments) -> Result<Exit, Ending> {
     let opened = Opened::open(&arguments.dir)?;
+    if arguments.until_idle && !opened.has_jobs() {
+        let data = opened.place.data.display();
+        output::hint(&format!(
+            "There are no jobs in `{data}`, so nothing is due: `tidewheel run FLOW` enqueues some."
+        ));
+        return Ok(Exit::Succeeded);
+    }
     let serve = if arguments.until_idle { Serve::UntilIdle } else { Serve::Always };
     let tell = |ticked: &tidewheel_runner::job::Ticked| {
         for id in &ticked.started {

@@ -2,22 +2,24 @@
 //! they waited. Others tell it.
 
 use std::io::{self, BufRead as _, BufReader, Read as _};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdout, Command, Stdio};
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError};
 use std::time::Duration;
 
+use rustix::fs::statvfs;
+use rustix::io::Errno;
 use serde::Serialize;
 use serde_json::Value;
 use tidewheel_core::event::Hold;
 use tidewheel_core::fact::RunId;
 use tidewheel_core::run::Run;
 use tidewheel_core::view;
-use tidewheel_store::Store as _;
+use tidewheel_store::{Store as _, Unavailable};
 
 use super::live::Live;
 use super::worker::{BOOKS, RUN, STEPS, Word, workflow};
-use crate::error::{Code, CommandError, cause};
+use crate::error::{Code, CommandError, Kind, cause};
 use crate::store::{Opened, Purpose, StoreArguments};
 
 /// The step in which the first worker is killed.
@@ -212,11 +214,13 @@ struct Worker {
     child: Child,
     words: Receiver<String>,
     heard: Vec<Word>,
+    /// Where its database is.
+    place: PathBuf,
 }
 
 impl Worker {
     fn start(database: &Path, hang_in: Option<&str>) -> Result<Self, CommandError> {
-        let cannot = |error: io::Error| failed(&format!("it could not be started: {}", cause(&error)));
+        let cannot = |error: io::Error| failed_by("it could not be started", &error);
         let mut command = Command::new(std::env::current_exe().map_err(cannot)?);
         command.arg("__demo-worker").arg(database);
         if let Some(step) = hang_in {
@@ -225,7 +229,8 @@ impl Worker {
         let pipes = command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
         let mut child = pipes.spawn().map_err(cannot)?;
         let stdout = child.stdout.take().expect("invariant: its output is a pipe");
-        Ok(Self { child, words: lines(stdout), heard: Vec::new() })
+        let place = database.parent().unwrap_or_else(|| Path::new(".")).to_owned();
+        Ok(Self { child, words: lines(stdout), heard: Vec::new(), place })
     }
 
     /// Listens until enough was said.
@@ -233,7 +238,7 @@ impl Worker {
         while !is_enough(&self.heard) {
             match self.words.recv_timeout(PATIENCE) {
                 Ok(line) => self.hear(&line)?,
-                Err(RecvTimeoutError::Timeout) => return Err(failed("it is stuck")),
+                Err(RecvTimeoutError::Timeout) => return Err(self.stuck()),
                 Err(RecvTimeoutError::Disconnected) => return Err(self.last_words()),
             }
         }
@@ -248,7 +253,7 @@ impl Worker {
 
     /// Kills the worker, as `kill -9` does, and returns everything that it had said.
     fn kill(mut self) -> Result<Vec<Word>, CommandError> {
-        self.child.kill().map_err(|error| failed(&format!("it cannot be killed: {}", cause(&error))))?;
+        self.child.kill().map_err(|error| failed_by("it cannot be killed", &error))?;
         self.rest()
     }
 
@@ -267,6 +272,16 @@ impl Worker {
         }
     }
 
+    /// Returns the error of a worker that says nothing. One that finds no room for its database waits for it.
+    fn stuck(&self) -> CommandError {
+        const LITTLE: u64 = 1 << 20;
+        let free = statvfs(&self.place).map_or(u64::MAX, |disk| disk.f_bavail.saturating_mul(disk.f_frsize));
+        if free < LITTLE {
+            return failed_by("it waits for room for its database", &Errno::NOSPC.into());
+        }
+        failed("it is stuck")
+    }
+
     /// Returns the error of a worker that ended too early, with what it said about it.
     fn last_words(&mut self) -> CommandError {
         let mut said = String::new();
@@ -275,7 +290,7 @@ impl Worker {
         }
         match said.trim() {
             "" => failed("it ended without a word"),
-            said => failed(said),
+            said => refused(said),
         }
     }
 }
@@ -302,6 +317,24 @@ fn lines(stdout: ChildStdout) -> Receiver<String> {
 /// Returns the error of a part of the demo that did not come about.
 pub(super) fn failed(what: &str) -> CommandError {
     let message = format!("The worker of the demo could not do its part: {what}.");
-    let hint = "`tidewheel demo --no-crash` leaves that part out.";
-    CommandError::new(Code::DemoWorkerFailed, message).hint(hint)
+    CommandError::new(Code::DemoWorkerFailed, message).hint(WITHOUT)
 }
+
+/// Returns the error of a part of the demo that the system did not let come about.
+pub(super) fn failed_by(what: &str, error: &io::Error) -> CommandError {
+    let message = format!("The worker of the demo could not do its part: {what}: {}.", cause(error));
+    CommandError::new(Code::DemoWorkerFailed, message).after(error).hint(WITHOUT)
+}
+
+/// Returns the error of a worker that said itself what was in its way, such as a database that cannot be used.
+fn refused(said: &str) -> CommandError {
+    let message = format!("The worker of the demo could not do its part: {said}.");
+    let error = CommandError::of_words(Code::DemoWorkerFailed, &message);
+    let error = CommandError { kind: Kind::World, ..error };
+    let is_full = error.hints.is_empty() && said.contains(&Unavailable::Full.to_string());
+    let full = io::Error::from(io::ErrorKind::StorageFull);
+    let error = if is_full { error.after(&full) } else { error };
+    error.hint(WITHOUT)
+}
+
+const WITHOUT: &str = "`tidewheel demo --no-crash` leaves that part out.";

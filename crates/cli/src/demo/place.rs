@@ -28,8 +28,9 @@ fn named(keep: &Path) -> Result<PathBuf, CommandError> {
         // It is not the machine that is wrong here, but the name.
         CommandError { kind: Kind::User, ..error }.hint("Name a directory that does not exist yet.")
     };
-    fs::create_dir_all(keep).map_err(|error| fail(&cause(&error)))?;
-    let mut entries = fs::read_dir(keep).map_err(|error| fail(&cause(&error)))?;
+    let refused = |error: io::Error| fail(&cause(&error)).after(&error);
+    fs::create_dir_all(keep).map_err(refused)?;
+    let mut entries = fs::read_dir(keep).map_err(refused)?;
     if entries.next().is_some() {
         return Err(fail("there is something in it"));
     }
@@ -45,8 +46,9 @@ fn unused() -> Result<PathBuf, CommandError> {
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
             Err(error) => {
                 let message = format!("`{name}` cannot be made here: {}.", cause(&error));
-                let error = CommandError::new(Code::DemoWorkerFailed, message);
-                return Err(CommandError { kind: Kind::User, ..error }
+                let refused = CommandError::new(Code::DemoWorkerFailed, message);
+                return Err(CommandError { kind: Kind::User, ..refused }
+                    .after(&error)
                     .hint("`tidewheel demo --keep DIR` makes it elsewhere, and `--no-crash` needs none."));
             }
         }

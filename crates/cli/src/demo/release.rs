@@ -9,9 +9,9 @@ use serde::Serialize;
 use tidewheel_core::job::{Brief, JobEventKind, JobId, JobStatus};
 use tidewheel_store::jobs::JobStore as _;
 
-use super::order::failed;
+use super::order::{failed, failed_by};
 use crate::commands::run::enqueue_quietly;
-use crate::error::{CommandError, Ending, cause};
+use crate::error::{CommandError, Ending};
 use crate::jobs::{Follow, Followed, Left, Opened, Tells, refused, unfit};
 
 /// What happened.
@@ -68,13 +68,13 @@ pub(crate) fn tell(
     ask: impl FnOnce() -> Result<Answer, Ending>,
 ) -> Result<Option<Story>, Ending> {
     let place = fs::canonicalize(place)
-        .map_err(|error| failed(&format!("`{}` cannot be read: {}", place.display(), cause(&error))))?;
+        .map_err(|error| failed_by(&format!("`{}` cannot be read", place.display()), &error))?;
     let write = |name: &str, text: &str| {
         fs::write(place.join(name), text)
-            .map_err(|error| failed(&format!("`{name}` cannot be written: {}", cause(&error))))
+            .map_err(|error| failed_by(&format!("`{name}` cannot be written"), &error))
     };
     fs::create_dir(place.join(".tidewheel"))
-        .map_err(|error| failed(&format!("`.tidewheel` cannot be made: {}", cause(&error))))?;
+        .map_err(|error| failed_by("`.tidewheel` cannot be made", &error))?;
     write(".tidewheel/config.toml", CONFIG)?;
     write(FILE, TEMPLATE)?;
     let (opened, jobs) = enqueue_quietly(&place, &place.join(FILE))?;

@@ -53,7 +53,7 @@ pub(crate) const fn run_style(status: RunStatus) -> Style {
         RunStatus::Waiting => style(JobStatus::WaitingOnDeps),
         RunStatus::Succeeded => style(JobStatus::Succeeded),
         RunStatus::Failed => style(JobStatus::Failed),
-        RunStatus::Blocked => style(JobStatus::BlockedByDependency),
+        RunStatus::Blocked | RunStatus::Incomplete => style(JobStatus::BlockedByDependency),
     }
 }
 

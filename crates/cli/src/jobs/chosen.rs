@@ -58,6 +58,13 @@ impl Opened {
         Ok((run, jobs))
     }
 
+    /// Returns the run that a text means among those that have a manifest, whether any of their jobs is left or not.
+    pub(crate) fn kept_run(&self, text: &str) -> Option<RunId> {
+        let runs = self.store().runs().ok()?;
+        let id = find_run_id(runs.iter().map(RunId::as_str), text).ok()?;
+        RunId::new(id).ok()
+    }
+
     /// Returns the id of the job that a text means.
     pub(crate) fn find(&self, text: &str) -> Result<JobId, CommandError> {
         // What is an id as a whole is found without looking at all the others.

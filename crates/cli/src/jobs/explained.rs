@@ -6,9 +6,10 @@ use std::fs::File;
 use std::io::{self, Read as _, Seek as _, SeekFrom};
 use std::path::Path;
 
-use tidewheel_core::job::{Brief, Facts, JobEventKind, JobId, Metadata, Question, Record, RunId};
+use tidewheel_core::job::{Brief, Facts, JobEvent, JobEventKind, JobId, Metadata, Question, Record, RunId};
 use tidewheel_core::view::jobs::explain::{
-    Explanation, OutputLine, Piece, RunExplanation, Subject, Told, World, explain_job, explain_run,
+    Explanation, OutputLine, Piece, RunExplanation, RunSubject, Subject, Told, World, explain_job,
+    explain_run,
 };
 use tidewheel_runner::job::{LogFile, LogParts};
 use tidewheel_runner::probe::Prober;
@@ -43,10 +44,10 @@ pub(crate) fn explained_job(opened: &Opened, mut jobs: Jobs, id: &JobId) -> Resu
     // It may have gone on since the list was read.
     let job = Brief::from(&record);
     jobs.briefs.insert(id.clone(), job.clone());
-    let events = opened.store().events(id).map_err(|error| unfit(&error))?;
+    let mut unread = Vec::new();
+    let events = read_history(opened, id, &mut unread);
     let mut told = Told::of(&events, record.status, retries_allowed(opened, &record));
     let dir = opened.place.data.join("jobs").join(id.as_str());
-    let mut unread = Vec::new();
     for (place, stream) in ["stdout", "stderr"].into_iter().enumerate() {
         if let Err(error) = add_output(&mut told, &dir, place, stream) {
             unread.push(format!("{stream} of job {id} cannot be read: {error}"));
@@ -57,6 +58,21 @@ pub(crate) fn explained_job(opened: &Opened, mut jobs: Jobs, id: &JobId) -> Resu
     Ok(Explained { why: asked(opened, &jobs, |world| explain_job(world, subject)), unread })
 }
 
+/// Reads what happened to a job; what cannot be read is not told, and that is said.
+fn read_history(opened: &Opened, id: &JobId, unread: &mut Vec<String>) -> Vec<JobEvent> {
+    let (wrong, events) = match opened.store().history(id) {
+        Ok(history) => (history.wrong(), history.events),
+        Err(error) => (Some(unfit(&error).message), Vec::new()),
+    };
+    unread.extend(wrong.map(|wrong| {
+        format!(
+            "the history of job {id} is damaged, and some of it is missing here: events.jsonl: {wrong}; \
+             `tidewheel doctor` says what to do"
+        )
+    }));
+    events
+}
+
 /// Explains a run.
 pub(crate) fn explained_run(opened: &Opened, jobs: &Jobs, run: &RunId) -> RunExplanation {
     let looked_into = RefCell::new(0_usize);
@@ -64,7 +80,7 @@ pub(crate) fn explained_run(opened: &Opened, jobs: &Jobs, run: &RunId) -> RunExp
         if looked_into.replace_with(|count| count.saturating_add(1)) >= MOST_LOOKED_INTO {
             return None;
         }
-        let events = opened.store().events(id).ok()?;
+        let events = opened.store().history(id).ok()?.events;
         let failed = events.iter().rev().find_map(|event| match &event.event {
             JobEventKind::AttemptFailed { message, .. } => Some(message.clone()),
             JobEventKind::Dispatched { .. }
@@ -85,9 +101,12 @@ pub(crate) fn explained_run(opened: &Opened, jobs: &Jobs, run: &RunId) -> RunExp
             })
         })
     };
+    // What cannot be read says nothing of jobs that are gone.
+    let manifest = opened.store().manifest(run).ok().flatten();
+    let subject = RunSubject { run, manifest: manifest.as_ref(), message: &message };
     asked(opened, jobs, |world| {
         looked_into.replace(0);
-        explain_run(world, run, &message)
+        explain_run(world, subject)
     })
 }
 

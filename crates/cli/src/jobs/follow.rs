@@ -1,17 +1,18 @@
 //! Waiting for jobs, and telling what becomes of them: one line for each change, or lines that change on a terminal.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 use std::thread;
 use std::time::{Duration, Instant};
 
 use indicatif::ProgressDrawTarget;
-use tidewheel_core::job::{Brief, JobId, JobStatus, RunResult, RunState};
+use tidewheel_core::job::{Brief, JobId, JobStatus, RunResult, RunState, signal_told};
 use tidewheel_runner::job::wait::Watch;
+use tidewheel_store::jobs::{JobStore as _, JobStoreError};
 
 use super::gather::Gather;
 use super::live::{Live, Looks};
-use super::opened::Opened;
+use super::opened::{Opened, unreadable};
 use super::tty::Tty;
 use crate::error::{CommandError, Ending};
 use crate::exit::Exit;
@@ -47,6 +48,8 @@ pub(crate) enum Tells {
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Followed {
     jobs: BTreeMap<JobId, Brief>,
+    /// Those whose records are gone or damaged.
+    missing: BTreeSet<JobId>,
     /// Whether somebody left, or the time was over, before all of them were.
     pub(crate) ending: Left,
 }
@@ -127,7 +130,9 @@ impl Follow<'_> {
 
     /// Looks at the jobs that are not over, and tells whether all are.
     fn look(&self, followed: &mut Followed, said: &mut Said<'_>) -> Result<bool, Ending> {
-        let is_open = |followed: &Followed, id: &JobId| followed.jobs.get(id).is_none_or(Brief::is_open);
+        let is_open = |followed: &Followed, id: &JobId| {
+            !followed.missing.contains(id) && followed.jobs.get(id).is_none_or(Brief::is_open)
+        };
         let open: Vec<&JobId> = self.jobs.iter().filter(|id| is_open(followed, id)).collect();
         self.see(&open, followed, said)?;
         if self.jobs.iter().any(|id| is_open(followed, id)) {
@@ -140,9 +145,21 @@ impl Follow<'_> {
 
     fn see(&self, jobs: &[&JobId], followed: &mut Followed, said: &mut Said<'_>) -> Result<(), Ending> {
         for id in jobs {
-            let record = self.opened.read(id)?;
+            let record = match self.opened.store().record(id) {
+                Ok(Some(record)) => record,
+                Ok(None) => {
+                    self.miss(id, "its record is gone", followed, said)?;
+                    continue;
+                }
+                Err(JobStoreError::Record(error)) => {
+                    self.miss(id, &format!("its record cannot be read: {error}"), followed, said)?;
+                    continue;
+                }
+                Err(error) => return Err(unreadable(id.as_str(), &error).into()),
+            };
+            followed.missing.remove(*id);
             let brief = Brief::from(&record);
-            let line = told(&brief);
+            let line = told(&brief, self.summary(&brief).as_deref());
             if said.lines.get(*id) != Some(&line) {
                 match &said.live {
                     Some((live, _)) => print(live, &brief, &line)?,
@@ -155,6 +172,35 @@ impl Follow<'_> {
             }
             followed.jobs.insert((*id).clone(), brief);
         }
+        Ok(())
+    }
+
+    /// Returns what is kept of the end of a job, if it may say more than its exit code does.
+    fn summary(&self, job: &Brief) -> Option<String> {
+        signal_told(job.exit_code.filter(|_| job.status == JobStatus::Failed)?, None)?;
+        self.opened.store().outcome(&job.id).ok().flatten()?.summary
+    }
+
+    /// Tells that nobody knows any more what becomes of a job. The others are waited for all the same.
+    fn miss(
+        &self,
+        id: &JobId,
+        why: &str,
+        followed: &mut Followed,
+        said: &mut Said<'_>,
+    ) -> Result<(), Ending> {
+        let known = followed.jobs.remove(id);
+        if !followed.missing.insert(id.clone()) {
+            return Ok(());
+        }
+        let name = known.as_ref().and_then(|job| job.node.as_ref()).map_or(id.as_str(), |node| node.as_str());
+        let line =
+            harmless(&format!("{name}: missing: {why}; `tidewheel doctor` says what to do")).into_owned();
+        match &said.live {
+            Some((live, _)) => live.print(&line).map_err(|error| CommandError::of_output(&error))?,
+            None => self.tell(&line)?,
+        }
+        said.lines.insert(id.clone(), line);
         Ok(())
     }
 
@@ -194,7 +240,7 @@ impl Followed {
 
     /// Returns what came of them.
     pub(crate) fn result(&self) -> RunResult {
-        RunResult::of(self.jobs.values())
+        RunResult { missing: self.missing.iter().cloned().collect(), ..RunResult::of(self.jobs.values()) }
     }
 
     /// Returns how the command ends.
@@ -208,18 +254,24 @@ impl Followed {
 }
 
 /// Says how a job is, and what it waits for, fit to be shown.
-fn told(job: &Brief) -> String {
-    harmless(&line(job)).into_owned()
+fn told(job: &Brief, summary: Option<&str>) -> String {
+    harmless(&line(job, summary)).into_owned()
 }
 
-fn line(job: &Brief) -> String {
+fn line(job: &Brief, summary: Option<&str>) -> String {
     let name = job.node.as_ref().map_or(job.id.as_str(), |node| node.as_str());
     let mut line = format!("{name}: {}", job.status);
     match job.status {
         JobStatus::Running if job.attempt > 1 => {
             let _ = write!(line, " (attempt {})", job.attempt);
         }
-        JobStatus::Failed | JobStatus::Cancelled => {
+        JobStatus::Failed => {
+            if let Some(code) = job.exit_code {
+                let signal = signal_told(code, summary).map(|told| format!(", {told}")).unwrap_or_default();
+                let _ = write!(line, " (exit {code}{signal})");
+            }
+        }
+        JobStatus::Cancelled => {
             if let Some(code) = job.exit_code {
                 let _ = write!(line, " (exit {code})");
             }
@@ -261,7 +313,7 @@ mod tests {
             let form = json!({ "id": "a", "status": status, "created_at": "2026-02-01T12:00:00Z", "name": text,
                 "is_runnable": true, "schedule": { "wait_reason": { "kind": "approval", "detail": text } } });
             let job: Brief = serde_json::from_value(form).expect("it is a job");
-            Shown { text: &told(&job), lines: Some(1), ..Shown::default() }.check(&text);
+            Shown { text: &told(&job, None), lines: Some(1), ..Shown::default() }.check(&text);
         }
     }
 }

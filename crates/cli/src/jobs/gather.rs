@@ -82,7 +82,7 @@ impl<'a> Gather<'a> {
         if self.failures.get(&job.id).is_some_and(|(attempt, _)| *attempt == job.attempt) {
             return;
         }
-        let events = self.opened.store().events(&job.id).unwrap_or_default();
+        let events = self.opened.store().history(&job.id).unwrap_or_default().events;
         let failure = events.into_iter().rev().find_map(|event| match event.event {
             JobEventKind::AttemptFailed { exit_code: Some(code), .. } => Some(format!("exit {code}")),
             JobEventKind::AttemptFailed { exit_code: None, message, .. } => Some(message),

@@ -2,6 +2,8 @@
 
 use std::cell::OnceCell;
 use std::collections::BTreeMap;
+use std::fs;
+use std::io;
 
 use tidewheel_core::job::{Answer, Artifact, Brief, JobId, JobStatus, Question, Record, RunId};
 use tidewheel_core::time::Timestamp;
@@ -13,7 +15,7 @@ use tidewheel_store::jobs::{Files, JobStore as _, JobStoreError};
 use super::actor::actor;
 use super::place::{DirArguments, Place};
 use super::settings::Settings;
-use crate::error::{Code, CommandError, Ending, cause, remedy};
+use crate::error::{Code, CommandError, Ending, cause};
 use crate::exit::Exit;
 use crate::output;
 use crate::store::{held_now, now, with_causes};
@@ -58,10 +60,16 @@ impl Opened {
 
     /// Does one pass over all jobs. Where there are none, none is needed.
     pub(crate) fn tick(&self) -> Result<Ticked, CommandError> {
-        if !self.place.data.join("jobs").is_dir() {
+        if !self.has_jobs() {
             return Ok(Ticked::default());
         }
         self.scheduler()?.tick().map_err(|error| refused(&error))
+    }
+
+    /// Tells whether there is anything where the jobs are, be it what it should be or not.
+    pub(crate) fn has_jobs(&self) -> bool {
+        let found = fs::symlink_metadata(self.place.data.join("jobs"));
+        !found.is_err_and(|error| error.kind() == io::ErrorKind::NotFound)
     }
 
     /// Returns who acts.
@@ -116,7 +124,7 @@ impl Opened {
     fn options(&self) -> Result<Options, CommandError> {
         let binary = std::env::current_exe().map_err(|error| {
             let message = format!("cannot find the own binary: {}", cause(&error));
-            CommandError::new(Code::JobsUnavailable, message)
+            CommandError::new(Code::JobsUnavailable, message).after(&error)
         })?;
         Ok(Options {
             root: self.place.root.clone(),
@@ -153,7 +161,7 @@ pub(super) fn unfound(error: &FindError) -> CommandError {
 
 pub(super) fn unreadable(id: &str, error: &JobStoreError) -> CommandError {
     let message = format!("unable to load background job {id}: {}", with_causes(error));
-    CommandError::new(Code::JobDamaged, message).hint(format!(
+    CommandError::of_words(Code::JobDamaged, &message).hint(format!(
         "{} says what to do about it; all other jobs are as they were.",
         Opened::command("doctor")
     ))
@@ -161,16 +169,16 @@ pub(super) fn unreadable(id: &str, error: &JobStoreError) -> CommandError {
 
 /// Returns the error of a store that cannot do its part.
 pub(crate) fn unfit(error: &JobStoreError) -> CommandError {
-    let (message, kind) = match error {
-        JobStoreError::Io { source, .. } => (format!("{error}: {}", cause(source)), Some(source.kind())),
+    let refused = match error {
+        JobStoreError::Io { source, .. } => {
+            CommandError::new(Code::JobsUnavailable, format!("{error}: {}", cause(source))).after(source)
+        }
         JobStoreError::Record(_)
         | JobStoreError::Manifest(_)
         | JobStoreError::Json { .. }
         | JobStoreError::Held { .. }
-        | JobStoreError::Broken => (with_causes(error), None),
+        | JobStoreError::Broken => CommandError::new(Code::JobsUnavailable, with_causes(error)),
     };
-    let refused = CommandError::new(Code::JobsUnavailable, message);
-    let refused = kind.and_then(remedy).into_iter().fold(refused, CommandError::hint);
     refused.hint(format!("{} looks at everything around it.", Opened::command("doctor")))
 }
 
@@ -190,7 +198,7 @@ pub(crate) fn refused(error: &SchedulerError) -> CommandError {
              names it. You can end it: a daemon takes over what it waits for.",
         ),
         SchedulerError::StillRunning(_) | SchedulerError::Processes { .. } => {
-            CommandError::new(Code::JobsTrouble, with_causes(error))
+            CommandError::of_words(Code::JobsTrouble, &with_causes(error))
         }
     }
 }
@@ -204,7 +212,7 @@ pub(crate) fn happened(ticked: &Ticked, job: &JobId) -> Result<(), Ending> {
 pub(crate) fn concluded(ticked: &Ticked) -> Result<Exit, Ending> {
     let Some((last, others)) = ticked.errors.split_last() else { return Ok(Exit::Succeeded) };
     for error in others {
-        output::error(&CommandError::new(Code::JobsTrouble, error.clone()));
+        output::error(&CommandError::of_words(Code::JobsTrouble, error));
     }
-    Err(CommandError::new(Code::JobsTrouble, last.clone()).into())
+    Err(CommandError::of_words(Code::JobsTrouble, last).into())
 }

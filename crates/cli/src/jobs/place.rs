@@ -55,7 +55,13 @@ impl Place {
         match &arguments.dir {
             Some(dir) => {
                 let found = fs::canonicalize(dir).map_err(|error| fail(dir, &error))?;
-                Ok((Self::named(&found), How::Named))
+                let place = Self::named(&found);
+                if place.root.is_dir() {
+                    return Ok((place, How::Named));
+                }
+                let message = format!("`{}` cannot be used: it is a file, and no directory.", dir.display());
+                Err(CommandError::new(Code::JobsUnavailable, message)
+                    .hint("--dir names the directory that has `.tidewheel/` in it."))
             }
             None => {
                 let here = std::env::current_dir().map_err(|error| fail(Path::new("."), &error))?;

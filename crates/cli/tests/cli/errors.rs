@@ -143,11 +143,11 @@ fn each_is_told_with_its_code() {
     error[TW0010]: `bad.toml` is no store of Tidewheel: file is not a database.
     --- exit code 1
 
-    internal error[TW0011]: The store `newer.db` has version 999, and this release knows 2 only.
+    error[TW0011]: The store `newer.db` has version 999, and this release knows 2 only.
     hint: Use the release that your programs use, or a later one.
     --- exit code 1
 
-    internal error[TW0012]: The store `.` cannot be used: it is a directory.
+    error[TW0012]: The store `.` cannot be used: it is a directory.
     hint: Give the name of a file in it.
     --- exit code 1
 
@@ -159,7 +159,7 @@ fn each_is_told_with_its_code() {
     hint: Write more of the id, so that only one begins so.
     --- exit code 1
 
-    internal error[TW0015]: The log of run `order-1` is damaged at event 9: the checksum is another one.
+    error[TW0015]: The log of run `order-1` is damaged at event 9: the checksum is another one.
     hint: All other runs of the store are as they were.
     --- exit code 1
 
@@ -178,14 +178,15 @@ fn each_is_told_with_its_code() {
     hint: Write more of the id, or RUN/NODE.
     --- exit code 1
 
-    internal error[TW0020]: unable to load background job bad: expected ident at line 1 column 2
+    error[TW0020]: unable to load background job bad: expected ident at line 1 column 2
     hint: `tidewheel doctor` says what to do about it; all other jobs are as they were.
     --- exit code 1
 
     error[TW0021]: job job-1 is not active
     --- exit code 1
 
-    internal error[TW0022]: job stuck: cannot open …/.tidewheel/jobs/stuck/run.lock: Is a directory (os error 21)
+    error[TW0022]: job stuck: cannot open …/.tidewheel/jobs/stuck/run.lock: Is a directory
+    hint: A directory is where a file should be: move it away.
     --- exit code 1
 
     error[TW0023]: `nowhere` cannot be used: No such file or directory.

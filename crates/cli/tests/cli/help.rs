@@ -330,7 +330,7 @@ fn what_looks_at_runs() {
               Only runs that are so; several with commas between
 
               [possible values: running, waiting, completed, failed, paused, stopped, parked, cancelled,
-              succeeded, blocked]
+              succeeded, blocked, incomplete]
 
           --workflow <NAME>
               Only runs of this workflow

@@ -13,6 +13,7 @@ mod doctor;
 mod elision;
 mod errors;
 mod explain;
+mod faults;
 mod graph;
 mod guides;
 mod help;

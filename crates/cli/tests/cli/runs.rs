@@ -69,7 +69,7 @@ fn a_list_has_filters() {
     assert_snapshot!(runs(&home(), &["list", "--status", "over"]), @"
     --- stderr
     error: invalid value 'over' for '--status <STATUS>'
-      [possible values: running, waiting, completed, failed, paused, stopped, parked, cancelled, succeeded, blocked]
+      [possible values: running, waiting, completed, failed, paused, stopped, parked, cancelled, succeeded, blocked, incomplete]
 
     For more information, try '--help'.
     --- exit code 2
@@ -515,7 +515,8 @@ fn looking_at_what_is_no_store_creates_and_changes_nothing() {
     ");
     assert_snapshot!(home.run(&["runs", "list", "--store", "damaged.db/x"]), @"
     --- stderr
-    internal error[TW0012]: The store `damaged.db/x` cannot be used: Not a directory.
+    error[TW0012]: The store `damaged.db/x` cannot be used: Not a directory.
+    hint: Check the name: it is the file that your program gives to `Runner::open`.
     --- exit code 1
     ");
 }
@@ -536,7 +537,8 @@ fn a_store_that_somebody_holds_for_too_long_is_told() {
     let ran = runs(&home, &["list"]);
     assert_snapshot!(ran, @"
     --- stderr
-    internal error[TW0012]: The store `orders.db` cannot be used: somebody else holds it: database is locked.
+    error[TW0012]: The store `orders.db` cannot be used: somebody else holds it: database is locked.
+    hint: Try again when it is free; `fuser orders.db` names the processes that have it open.
     --- exit code 1
     ");
 }

@@ -29,7 +29,7 @@ fn begun() -> Home {
 }
 
 /// Runs a script of a shell in which `tidewheel` is the binary.
-fn script(home: &Home, wrapper: &[&str], text: &str) -> Ran {
+pub(crate) fn script(home: &Home, wrapper: &[&str], text: &str) -> Ran {
     let text = format!("tidewheel() {{ {} \"$@\"; }}\n{text}", env!("CARGO_BIN_EXE_tidewheel"));
     let (program, arguments) = wrapper.split_first().unwrap_or((&"/bin/sh", &[]));
     let mut command = Command::new(program);
@@ -43,14 +43,19 @@ fn script(home: &Home, wrapper: &[&str], text: &str) -> Ran {
 }
 
 /// How a command gets mounts of its own.
-const APART: [&str; 2] = ["unshare", "-rm"];
+pub(crate) const APART: [&str; 2] = ["unshare", "-rm"];
 
-/// Tells whether mounts of one's own are allowed here.
-fn can_mount() -> bool {
+/// Tells whether mounts of one's own are allowed here, and says so where they are not.
+#[expect(clippy::print_stderr, reason = "whoever runs the tests has to know what was not tested")]
+pub(crate) fn can_mount() -> bool {
     let mut command = Command::new(APART[0]);
     command.arg(APART[1]).args(["mount", "-t", "tmpfs", "none", "/mnt"]);
     let status = command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).status();
-    status.is_ok_and(|status| status.success())
+    let is_allowed = status.is_ok_and(|status| status.success());
+    if !is_allowed {
+        eprintln!("skipped: mounts of one's own are not allowed here");
+    }
+    is_allowed
 }
 
 #[test]
@@ -443,19 +448,19 @@ fn a_data_directory_of_a_later_release() {
 
     $ tidewheel jobs show new
     --- stderr
-    internal error[TW0020]: unable to load background job new: record has version 2, and this release knows up to 1
+    error[TW0020]: unable to load background job new: record has version 2, and this release knows up to 1
     hint: `tidewheel doctor` says what to do about it; all other jobs are as they were.
     --- exit code 1
 
     $ tidewheel jobs cancel new
     --- stderr
-    internal error[TW0020]: unable to load background job new: record has version 2, and this release knows up to 1
+    error[TW0020]: unable to load background job new: record has version 2, and this release knows up to 1
     hint: `tidewheel doctor` says what to do about it; all other jobs are as they were.
     --- exit code 1
 
     $ tidewheel jobs retry new
     --- stderr
-    internal error[TW0020]: unable to load background job new: record has version 2, and this release knows up to 1
+    error[TW0020]: unable to load background job new: record has version 2, and this release knows up to 1
     hint: `tidewheel doctor` says what to do about it; all other jobs are as they were.
     --- exit code 1
 

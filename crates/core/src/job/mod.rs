@@ -32,6 +32,7 @@ mod schedule;
 mod secret;
 mod settle;
 mod shared;
+mod signal;
 mod start;
 mod status;
 pub mod template;
@@ -74,5 +75,6 @@ pub use secret::{
 };
 pub use settle::{Settled, World, settle};
 pub use shared::Shared;
+pub use signal::{killed_by, signal_named, signal_told};
 pub use start::{start, withdraw};
 pub use status::{JobStatus, Transition};

@@ -22,6 +22,8 @@ pub struct RunResult {
     pub cancelled: Vec<JobId>,
     /// Jobs that were not needed; they change nothing.
     pub skipped: Vec<JobId>,
+    /// Jobs whose records went away while somebody waited for them: what came of them is not known.
+    pub missing: Vec<JobId>,
 }
 
 word_enum! {
@@ -31,7 +33,7 @@ word_enum! {
         Active = "active",
         /// All that was needed succeeded.
         Succeeded = "succeeded",
-        /// A job failed or was cancelled.
+        /// A job failed or was cancelled, or its record is gone.
         Failed = "failed",
         /// A job could not run.
         Blocked = "blocked",
@@ -72,7 +74,7 @@ impl RunResult {
     pub const fn state(&self) -> RunState {
         if !self.active.is_empty() {
             RunState::Active
-        } else if !self.failed.is_empty() || !self.cancelled.is_empty() {
+        } else if !self.failed.is_empty() || !self.cancelled.is_empty() || !self.missing.is_empty() {
             RunState::Failed
         } else if !self.blocked.is_empty() {
             RunState::Blocked

@@ -9,8 +9,8 @@ use tidewheel_core::job::{
 };
 use tidewheel_core::policy::ConcurrencyLimit;
 use tidewheel_core::view::jobs::explain::{
-    Cause, CauseKind, Explanation, GateState, Line, NextKind, RunExplanation, Subject, Told, World,
-    explain_job, explain_run,
+    Cause, CauseKind, Explanation, GateState, Line, NextKind, RunExplanation, RunSubject, Subject, Told,
+    World, explain_job, explain_run,
 };
 use tidewheel_testkit::Dice;
 
@@ -548,9 +548,8 @@ fn causes_are_closed_and_each_job_is_told_once() {
 
 fn explained_run(scene: &Scene, bits: u128) -> RunExplanation {
     asking(scene, |world| {
-        explain_run(world, &RunId::of_bits(bits), &|id| {
-            (id.as_str() == "build").then(|| "exit code 2: no rule".into())
-        })
+        let message = |id: &JobId| (id.as_str() == "build").then(|| "exit code 2: no rule".into());
+        explain_run(world, RunSubject { run: &RunId::of_bits(bits), manifest: None, message: &message })
     })
 }
 

@@ -138,7 +138,7 @@ fn m_136_a_command_succeeds_or_fails_with_its_code() {
         &command_run(&json!({"script": "kill -9 $$"})).run(),
         Failed,
         137,
-        "command.run failed (exit 137)",
+        "command.run was killed by signal 9 (SIGKILL) (exit 137)",
     );
 }
 

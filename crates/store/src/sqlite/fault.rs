@@ -112,6 +112,20 @@ impl From<Fault> for StoreError {
     }
 }
 
+/// Tells whether an error of a SQLite store means that its file is not what was written, as when its end is missing.
+#[must_use]
+pub fn is_damage(error: &StoreError) -> bool {
+    let StoreError::Other(said) = error else { return false };
+    let mut cause: Option<&(dyn Error + 'static)> = said.source();
+    while let Some(error) = cause {
+        if let Some(failure) = error.downcast_ref::<rusqlite::ffi::Error>() {
+            return matches!(failure.code, ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase);
+        }
+        cause = error.source();
+    }
+    false
+}
+
 /// What the backend said, shared by all whom it concerns.
 #[derive(Debug)]
 struct Said(Arc<dyn Error + Send + Sync>);
@@ -150,6 +164,17 @@ mod tests {
             assert!(matches!(error, StoreError::Unavailable { why: found, .. } if found == why), "{error:?}");
         }
         assert!(matches!(Fault::from(failure(rusqlite::ffi::SQLITE_TOOBIG)).error(), StoreError::Other(_)));
+    }
+
+    #[test]
+    fn a_file_that_is_not_what_was_written_is_known_as_damaged() {
+        use rusqlite::ffi;
+        for code in [ffi::SQLITE_CORRUPT, ffi::SQLITE_CORRUPT_INDEX, ffi::SQLITE_NOTADB] {
+            assert!(is_damage(&Fault::from(failure(code)).error()), "{code}");
+        }
+        for code in [ffi::SQLITE_FULL, ffi::SQLITE_TOOBIG, ffi::SQLITE_CANTOPEN, ffi::SQLITE_BUSY] {
+            assert!(!is_damage(&Fault::from(failure(code)).error()), "{code}");
+        }
     }
 
     #[test]

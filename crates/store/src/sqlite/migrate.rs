@@ -24,6 +24,10 @@ enum Strange {
     NotOurs,
     #[error("step {version} of the database is another one than in this release")]
     Changed { version: u32 },
+    #[error(
+        "the database has no tables: it was copied without its `-wal`, or nothing was ever written to it"
+    )]
+    Bare,
     #[error("the database has version {found}; it must be opened for writing once to get version {known}")]
     Older { found: u32, known: u32 },
 }
@@ -59,6 +63,7 @@ pub(crate) fn refuse_strangers(connection: &Connection) -> Result<(), StoreError
 pub(crate) fn check(connection: &Connection) -> Result<(), StoreError> {
     match seen(connection)? {
         found if found == known() => Ok(()),
+        0 => Err(strange(Strange::Bare)),
         found => Err(strange(Strange::Older { found, known: known() })),
     }
 }

@@ -26,5 +26,6 @@ mod turn;
 mod writer;
 
 pub use examine::{Examined, examine};
+pub use fault::is_damage;
 pub use options::Options;
 pub use store::Sqlite;

@@ -9,7 +9,7 @@ use std::path::Path;
 use tidewheel_core::job::Branch;
 use tidewheel_runner::git::Repository;
 
-use crate::error::{Code, CommandError, cause, remedy};
+use crate::error::{Code, CommandError, cause};
 use crate::jobs::Place;
 
 /// What became of the files, by their names from the root.
@@ -219,9 +219,8 @@ fn create(path: &Path, text: &[u8]) -> io::Result<bool> {
 }
 
 fn fail(name: &str, error: &io::Error) -> CommandError {
-    let refused =
-        CommandError::new(Code::JobsUnavailable, format!("`{name}` cannot be used: {}.", cause(error)));
-    remedy(error.kind()).into_iter().fold(refused, CommandError::hint)
+    CommandError::new(Code::JobsUnavailable, format!("`{name}` cannot be used: {}.", cause(error)))
+        .after(error)
 }
 
 #[cfg(test)]

@@ -2,6 +2,7 @@
 
 use clap::Args;
 use serde_json::Value;
+use tidewheel_core::job::{JobStatus, Record, signal_told};
 use tidewheel_core::view::jobs::{Field, Known, show_json};
 use tidewheel_store::jobs::{JobStore as _, Survey};
 
@@ -52,6 +53,14 @@ pub(super) fn run(arguments: &Arguments) -> Result<Exit, Ending> {
     };
     let manner = arguments.manner.of(form, &survey, &survey.glances(), opened.now);
     let known = Known::Record(&record);
+    let signal = signal(&opened, &record);
+    let said = |field: Field| {
+        let said = manner.field(field, known)?;
+        match &signal {
+            Some(signal) if field == Field::ExitCode => Some(format!("{said}, {signal}")),
+            Some(_) | None => Some(said),
+        }
+    };
     match format {
         ListFormat::Json => {
             let mut form = show_json(&record, &fields);
@@ -61,15 +70,23 @@ pub(super) fn run(arguments: &Arguments) -> Result<Exit, Ending> {
         ListFormat::Table => {
             let columns = [Column::new("Field", Kind::Word, 0), Column::new("Value", Kind::Text, 1)];
             let mut table = Table::new(columns.into());
-            for field in fields.iter().filter(|field| manner.field(**field, known).is_some()) {
-                table.row(vec![field.label().into(), cell(*field, known, &manner)]);
+            for (field, text) in fields.iter().filter_map(|field| Some((*field, said(*field)?))) {
+                let cell = if field == Field::ExitCode { text.into() } else { cell(field, known, &manner) };
+                table.row(vec![field.label().into(), cell]);
             }
             output::text(&table.drawn(terminal::table_canvas()))?;
         }
         ListFormat::Block => {
-            let row = |field: &Field| Some((field.label(), manner.field(*field, known)?));
+            let row = |field: &Field| Some((field.label(), said(*field)?));
             output::text(&block(&fields.iter().filter_map(row).collect::<Vec<_>>(), ""))?;
         }
     }
     Ok(Exit::Succeeded)
+}
+
+/// Says which signal the exit code of a job that failed stands for.
+fn signal(opened: &Opened, record: &Record) -> Option<String> {
+    let code = record.exit_code.filter(|_| record.status == JobStatus::Failed)?;
+    let outcome = opened.store().outcome(&record.id).ok().flatten();
+    signal_told(code, outcome.and_then(|outcome| outcome.summary).as_deref())
 }

@@ -85,6 +85,7 @@ pub(super) fn run(arguments: &Arguments) -> Result<Exit, Ending> {
             "outcome": followed.result().state(),
             "exit_code": followed.exit() as u8,
             "jobs": jobs,
+            "missing": followed.result().missing,
         }))?;
     }
     match followed.ending {

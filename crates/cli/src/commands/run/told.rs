@@ -168,6 +168,7 @@ pub(super) fn followed(
                 ("Failed", &result.failed),
                 ("Cancelled", &result.cancelled),
                 ("Skipped", &result.skipped),
+                ("Missing", &result.missing),
             ];
             rows.extend(
                 lists
@@ -192,6 +193,7 @@ fn lists(end: &Followed) -> Value {
         "blocked": result.blocked,
         "cancelled": result.cancelled,
         "skipped": result.skipped,
+        "missing": result.missing,
     })
 }
 

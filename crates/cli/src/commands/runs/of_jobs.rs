@@ -15,7 +15,8 @@ use crate::commands::policy::Format;
 use crate::error::{Code, CommandError, Ending};
 use crate::exit::Exit;
 use crate::jobs::{
-    DirArguments, Form, MannerArguments, Opened, by_run, concluded, refused, run_style, run_with_needs, style,
+    DirArguments, Form, MannerArguments, Opened, by_run, concluded, refused, run_style, run_with_needs,
+    style, unfit,
 };
 use crate::output::{self, harmless};
 use crate::terminal;
@@ -38,9 +39,16 @@ impl Listed<'_> {
     fn may_show(&self, id: &str, jobs: &[&Glance<'_>]) -> bool {
         // Most runs of a long history succeeded, and people look for the others.
         let has_succeeded = || !jobs.iter().any(|job| job.is_noteworthy());
-        let may_be =
-            self.statuses.is_empty() || self.statuses.contains(&RunStatus::Succeeded) || !has_succeeded();
+        let is_of_those = |status| matches!(status, &RunStatus::Succeeded | &RunStatus::Incomplete);
+        let may_be = self.statuses.is_empty() || self.statuses.iter().any(is_of_those) || !has_succeeded();
         may_be && self.prefix.is_none_or(|prefix| id.starts_with(prefix))
+    }
+
+    /// Tells whether a run is one of those.
+    fn shows(&self, run: &Shown) -> bool {
+        let template = run.manifest.as_ref().map(|manifest| manifest.workflow_template_id.as_str());
+        let is_so = self.statuses.is_empty() || self.statuses.contains(&run.line().status);
+        is_so && (self.template.is_none() || self.template == template)
     }
 }
 
@@ -53,18 +61,33 @@ struct Shown {
 
 impl Shown {
     fn line(&self) -> RunLine<'_> {
-        RunLine::of(&self.id, self.jobs.briefs.values().collect())
+        line(&self.id, &self.jobs, self.manifest.as_ref())
+    }
+}
+
+/// Sums up a run, with the jobs that it was enqueued with and that are gone.
+fn line<'a>(id: &'a RunId, jobs: &'a Jobs, manifest: Option<&'a Manifest>) -> RunLine<'a> {
+    let line = RunLine::of(id, jobs.briefs.values().filter(|job| job.run.as_ref() == Some(id)).collect());
+    match manifest {
+        Some(manifest) => line.among(manifest),
+        None => line,
     }
 }
 
 /// Lists the runs.
 pub(super) fn list(wanted: &Listed<'_>) -> Result<Exit, Ending> {
     let opened = Opened::open(wanted.dir)?;
+    // The records of a run are there before its manifest is: whoever asks in this order takes no new run for a broken one.
+    let mut vanished = opened.store().runs().map_err(|error| unfit(&error))?;
     let survey = opened.survey()?;
     let all = survey.glances();
     let mut shown: Vec<Shown> = Vec::new();
     let mut has_more = false;
-    for (id, glances) in by_run(&all) {
+    let runs = by_run(&all);
+    for (id, _) in &runs {
+        vanished.remove(*id);
+    }
+    for (id, glances) in runs {
         if !wanted.may_show(id, &glances) {
             continue;
         }
@@ -75,11 +98,7 @@ pub(super) fn list(wanted: &Listed<'_>) -> Result<Exit, Ending> {
         let Ok(id) = RunId::new(id) else { continue };
         let jobs = survey.read(glances.into_iter().copied().collect());
         let run = Shown { manifest: manifest(&opened, &id), id, jobs };
-        if !wanted.statuses.is_empty() && !wanted.statuses.contains(&run.line().status) {
-            continue;
-        }
-        let template = run.manifest.as_ref().map(|manifest| manifest.workflow_template_id.as_str());
-        if wanted.template.is_some() && wanted.template != template {
+        if !wanted.shows(&run) {
             continue;
         }
         if shown.len() == wanted.most {
@@ -87,6 +106,15 @@ pub(super) fn list(wanted: &Listed<'_>) -> Result<Exit, Ending> {
             break;
         }
         shown.push(run);
+    }
+    let gone = vanished.into_iter().filter(|id| wanted.may_show(id.as_str(), &[]));
+    let gone = gone.map(|id| Shown { manifest: manifest(&opened, &id), id, jobs: Jobs::default() });
+    let gone: Vec<Shown> = gone.filter(|run| run.manifest.is_some() && wanted.shows(run)).collect();
+    if !gone.is_empty() {
+        shown.extend(gone);
+        shown.sort_by_key(|run| std::cmp::Reverse(run.line().created_at));
+        has_more |= shown.len() > wanted.most;
+        shown.truncate(wanted.most);
     }
     match wanted.format {
         Format::Json => {
@@ -134,10 +162,13 @@ pub(super) fn show(
     let opened = Opened::open(dir)?;
     let survey = opened.survey()?;
     let all = survey.glances();
-    let (id, jobs) = run_with_needs(&survey, &all, text)?;
-    let of_run = jobs.briefs.values().filter(|job| job.run.as_ref() == Some(&id)).collect();
-    let run = RunLine::of(&id, of_run);
+    let (id, jobs) = match run_with_needs(&survey, &all, text) {
+        Ok(found) => found,
+        // Of a run whose records are all gone, the manifest may be left.
+        Err(error) => (opened.kept_run(text).ok_or(error)?, Jobs::default()),
+    };
     let manifest = manifest(&opened, &id);
+    let run = line(&id, &jobs, manifest.as_ref());
     match format {
         Format::Json => {
             let jobs: Vec<_> = run
@@ -157,9 +188,13 @@ pub(super) fn show(
                     })
                 })
                 .collect();
-            output::json(
-                &json!({ "version": VERSION, "run": RunForm::of(&run, manifest.as_ref()), "jobs": jobs }),
-            )?;
+            let gone = run.missing.iter().map(|(node, job)| json!({ "job": job, "node": node }));
+            output::json(&json!({
+                "version": VERSION,
+                "run": RunForm::of(&run, manifest.as_ref()),
+                "jobs": jobs,
+                "missing": gone.collect::<Vec<_>>(),
+            }))?;
         }
         Format::Text => {
             let mut rows = vec![("Run", id.to_string()), ("Status", run.status.to_string())];
@@ -194,8 +229,25 @@ pub(super) fn show(
                     (&*manner.text(job.wait().unwrap_or_default())).into(),
                 ]);
             }
+            for (node, job) in &run.missing {
+                let is_damaged = survey.unreadable.contains_key(job.as_str());
+                let why = if is_damaged { "its record cannot be read" } else { "its record is gone" };
+                table.row(vec![
+                    node.to_string().into(),
+                    Cell::styled("missing", run_style(RunStatus::Incomplete)),
+                    Cell::from(""),
+                    Cell::from(""),
+                    why.into(),
+                ]);
+            }
             let table = table.drawn(terminal::table_canvas());
             output::text(&format!("{}\n{table}", block(&rows, "")))?;
+            if !run.missing.is_empty() {
+                output::hint(
+                    "What came of jobs that are missing is not known: somebody deleted or damaged their records, or \
+                     gc took them. `tidewheel doctor` looks at all of them.",
+                );
+            }
         }
     }
     Ok(Exit::Succeeded)

@@ -9,7 +9,6 @@ use tidewheel_core::job::{JobEvent, JobId, JobStatus, Manifest};
 use tidewheel_core::view::jobs::{Timeline, TimelineAttempt, TimelineRow};
 use tidewheel_core::view::{Spent, Story, Stretch, absolute, between, long, moment};
 use tidewheel_store::RunRecord;
-use tidewheel_store::jobs::JobStore as _;
 
 use super::side::{EitherArguments, Side};
 use super::{VERSION, of_jobs, show};
@@ -82,15 +81,23 @@ fn of_repository(dir: &DirArguments, arguments: &Arguments) -> Result<Exit, Endi
     let (id, all) = opened.run(&arguments.run)?;
     let mut events: BTreeMap<JobId, Vec<JobEvent>> = BTreeMap::new();
     for job in all.briefs.values().filter(|job| job.run.as_ref() == Some(&id)) {
-        match opened.store().events(&job.id) {
-            Ok(told) => drop(events.insert(job.id.clone(), told)),
-            Err(error) => {
-                output::warning(&format!("unable to load the events of job {}: {error}", job.id));
+        let wrong = match opened.store().history(&job.id) {
+            Ok(history) => {
+                let wrong = history.wrong();
+                events.insert(job.id.clone(), history.events);
+                wrong
             }
+            Err(error) => Some(error.to_string()),
+        };
+        if let Some(wrong) = wrong {
+            output::warning(&format!("unable to load the events of job {}: {wrong}", job.id));
         }
     }
     let manifest = of_jobs::manifest(&opened, &id);
-    let timeline = Timeline::of(&id, &all.briefs, &events, opened.now);
+    let mut timeline = Timeline::of(&id, &all.briefs, &events, opened.now);
+    if let Some(manifest) = &manifest {
+        timeline.run = timeline.run.among(manifest);
+    }
     let workflow = manifest.as_ref().map(of_jobs::template);
     let bars: Vec<Bar<'_>> = timeline.rows.iter().map(bar).collect();
     let period = Period { from: timeline.from, to: timeline.to };

@@ -26,6 +26,21 @@ pub(super) fn lock(facts: &Facts, checkup: &Checkup) -> Vec<Finding> {
         );
         Finding::broken(Check::Lock, file, message).todo(todo)
     };
+    for (path, what) in &checkup.in_the_way {
+        let without = match path.as_str() {
+            "jobs/scheduler.lock" => "nothing can be scheduled",
+            "jobs/daemon.lock" => "nobody can wait for retries and delays",
+            _ => "the job cannot be run",
+        };
+        found.push(
+            Finding::broken(
+                Check::Lock,
+                format!(".tidewheel/{path}"),
+                format!("is {what}, and not a file that can be locked: {without}"),
+            )
+            .todo("Move it away: the file is made when it is needed, and nothing that counts is in it."),
+        );
+    }
     if let Some(holder) = checkup.turn.as_ref().filter(|holder| holder.is_stopped) {
         found.push(stopped(TURN_LOCK, holder, "nothing is scheduled"));
     }

@@ -163,10 +163,10 @@ fn unfinished(now: Timestamp, checkup: &Checkup) -> Vec<Finding> {
     runs.into_iter().map(judge).collect()
 }
 
-/// Says which manifests cannot be read.
-pub(super) fn runs(checkup: &Checkup) -> Vec<Finding> {
+/// Says which manifests cannot be read, and which name jobs that are gone.
+pub(super) fn runs(facts: &Facts, checkup: &Checkup) -> Vec<Finding> {
     let wrong = checkup.manifests.iter().filter_map(|(run, wrong)| Some((run, wrong.as_ref()?)));
-    let found: Vec<Finding> = wrong
+    let mut found: Vec<Finding> = wrong
         .map(|(run, why)| {
             Finding::broken(
                 Check::Runs,
@@ -179,9 +179,47 @@ pub(super) fn runs(checkup: &Checkup) -> Vec<Finding> {
             )
         })
         .collect();
+    found.extend(incomplete(facts.now, checkup));
     if found.is_empty() {
         let count = counted(checkup.manifests.len(), "manifest");
         return vec![Finding::fine(Check::Runs, format!("{count}, and nothing is wrong"))];
     }
     found
+}
+
+/// Says of which runs records were deleted. What gc takes of a run that is over is none of these: it takes nothing of
+/// a run that may go on, and what is younger than a day only as a whole.
+fn incomplete(now: Timestamp, checkup: &Checkup) -> Vec<Finding> {
+    let mut runs: BTreeMap<&RunId, (Vec<&JobId>, Vec<&Brief>)> = BTreeMap::new();
+    for (id, run) in &checkup.missing {
+        runs.entry(run).or_default().0.push(id);
+    }
+    for kept in checkup.jobs.values() {
+        if let Kept::Record { brief, .. } = kept
+            && let Some((_, left)) = brief.run.as_ref().and_then(|run| runs.get_mut(run))
+        {
+            left.push(brief);
+        }
+    }
+    let is_of_gc = |left: &[&Brief]| {
+        let is_old = left.iter().any(|job| now.has_reached(job.created_at, ABANDONED));
+        is_old && !left.iter().any(|job| job.is_open())
+    };
+    let judge = |(run, (gone, left)): (&RunId, (Vec<&JobId>, Vec<&Brief>))| {
+        if is_of_gc(&left) {
+            return None;
+        }
+        let file = format!(".tidewheel/jobs/runs/{run}.json");
+        let (is, it) = if gone.len() == 1 { ("is", "it") } else { ("are", "them") };
+        let message = format!("{} of the run {is} gone: somebody deleted {it}", jobs_named(&gone));
+        let todo = if left.is_empty() {
+            format!(
+                "Put {it} back from a backup. Nothing is left of the run but this file: `tidewheel jobs gc` removes it."
+            )
+        } else {
+            format!("Put {it} back from a backup, or run the flow again. Nobody knows what came of {it}.")
+        };
+        Some(Finding::warning(Check::Runs, file, message).todo(todo))
+    };
+    runs.into_iter().filter_map(judge).collect()
 }

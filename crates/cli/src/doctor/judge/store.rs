@@ -41,6 +41,16 @@ pub(super) fn store(store: &Store, now: Timestamp) -> Vec<Finding> {
             ),
         );
     }
+    if *version == 0 {
+        found.push(
+            Finding::broken(Check::Store, name, "the database has no tables, and so no runs").todo(format!(
+                "It was copied without `{name}-wal`, in which everything was, or nothing was ever written to it. \
+                 Copy both from where it came while no program uses them, or make a whole copy there: \
+                 `sqlite3 FILE \".backup COPY\"`."
+            )),
+        );
+        return found;
+    }
     if version < known {
         found.push(
             Finding::warning(

@@ -15,13 +15,15 @@ pub(crate) fn judge(facts: &Facts) -> Vec<Finding> {
                 found.extend(directory::clock(facts, checkup));
                 found.extend(jobs::lock(facts, checkup));
                 found.extend(records::records(facts, checkup));
-                found.extend(records::runs(checkup));
+                found.extend(records::runs(facts, checkup));
                 found.extend(jobs::index(checkup));
                 found.extend(jobs::supervisors(checkup));
                 found.extend(jobs::leftovers(checkup));
                 found.extend(worktrees::worktrees(facts));
                 found.extend(worktrees::sentinels(facts, checkup));
             }
+            // That something else is in the place of their directory was said.
+            Err(_) if facts.jobs_folder == Kind::Other => {}
             Err(why) => found.push(
                 Finding::broken(Check::Records, ".tidewheel/jobs", format!("the jobs cannot be read: {why}"))
                     .todo("Give yourself the right to read all of it, and look again."),

@@ -23,6 +23,8 @@ pub(super) fn kind(path: &Path) -> Kind {
             if fs::symlink_metadata(path).is_ok() { Kind::Other } else { Kind::Missing }
         }
         Ok(_) => Kind::Other,
+        // Something above it is in the way, and is told itself.
+        Err(error) if error.kind() == io::ErrorKind::NotADirectory => Kind::Missing,
         // Somebody who may not look at it is told so when it is opened.
         Err(_) => Kind::Directory,
     }

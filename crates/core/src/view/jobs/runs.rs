@@ -1,6 +1,8 @@
 //! Runs as their jobs show them: how a run is, how many of its jobs are how, and since when.
 
-use crate::job::{Brief, JobStatus, RunId, RunResult, RunState};
+use std::collections::{BTreeMap, BTreeSet};
+
+use crate::job::{Brief, JobId, JobStatus, Manifest, NodeId, RunId, RunResult, RunState};
 use crate::policy::word_enum;
 use crate::time::Timestamp;
 
@@ -17,6 +19,8 @@ word_enum! {
         Failed = "failed",
         /// A job can never run because of something else.
         Blocked = "blocked",
+        /// All jobs that are left succeeded, and the records of others are gone: nobody knows what came of them.
+        Incomplete = "incomplete",
     }
 }
 
@@ -39,6 +43,8 @@ pub struct RunCounts {
     pub cancelled: usize,
     /// Not needed.
     pub skipped: usize,
+    /// On record no more, or their records cannot be read.
+    pub missing: usize,
 }
 
 /// A run.
@@ -56,6 +62,8 @@ pub struct RunLine<'a> {
     pub finished_at: Option<Timestamp>,
     /// Its jobs, in the order in which they were enqueued.
     pub jobs: Vec<&'a Brief>,
+    /// The nodes that have no job any more, with the ids of those: somebody deleted their records, or damaged them.
+    pub missing: BTreeMap<&'a NodeId, &'a JobId>,
 }
 
 impl<'a> RunLine<'a> {
@@ -68,7 +76,23 @@ impl<'a> RunLine<'a> {
         let created_at = jobs.first().map(|job| job.created_at).unwrap_or_default();
         let ends = jobs.iter().filter_map(|job| job.finished_at).max();
         let finished_at = ends.filter(|_| status.is_over());
-        Self { id, status, counts, created_at, finished_at, jobs }
+        Self { id, status, counts, created_at, finished_at, jobs, missing: BTreeMap::new() }
+    }
+
+    /// Counts the nodes, too, that the run was enqueued with and of which no job is left.
+    #[must_use]
+    pub fn among(mut self, manifest: &'a Manifest) -> Self {
+        let there: BTreeSet<&JobId> = self.jobs.iter().map(|job| &job.id).collect();
+        let gone = manifest.nodes.iter().filter(|(_, node)| !there.contains(&node.job_id));
+        self.missing = gone.map(|(name, node)| (name, &node.job_id)).collect();
+        self.counts.missing = self.missing.len();
+        if self.jobs.is_empty() {
+            self.created_at = manifest.created_at;
+        }
+        if self.status == RunStatus::Succeeded && !self.missing.is_empty() {
+            self.status = RunStatus::Incomplete;
+        }
+        self
     }
 }
 
@@ -90,7 +114,7 @@ impl RunStatus {
     pub const fn is_over(self) -> bool {
         match self {
             Self::Running | Self::Waiting => false,
-            Self::Succeeded | Self::Failed | Self::Blocked => true,
+            Self::Succeeded | Self::Failed | Self::Blocked | Self::Incomplete => true,
         }
     }
 }
@@ -120,7 +144,7 @@ impl RunCounts {
     /// Says the counts in words, those that are not zero: `2 succeeded, 1 failed`.
     #[must_use]
     pub fn said(&self) -> String {
-        let Self { queued, waiting, running, succeeded, failed, blocked, cancelled, skipped } = self;
+        let Self { queued, waiting, running, succeeded, failed, blocked, cancelled, skipped, missing } = self;
         let parts = [
             (running, "running"),
             (queued, "queued"),
@@ -130,6 +154,7 @@ impl RunCounts {
             (blocked, "blocked"),
             (cancelled, "cancelled"),
             (skipped, "skipped"),
+            (missing, "missing"),
         ];
         let said: Vec<String> = parts
             .into_iter()

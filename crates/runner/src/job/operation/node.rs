@@ -4,7 +4,7 @@ use std::borrow::Cow;
 use std::path::Path;
 
 use serde_json::{Map, Value};
-use tidewheel_core::job::{ManifestNode, NodeOutcome, Record};
+use tidewheel_core::job::{ManifestNode, NodeOutcome, Record, killed_by};
 use tidewheel_core::policy::{ErrorCode, Failure};
 use tidewheel_store::jobs::Payload;
 
@@ -188,8 +188,9 @@ impl NodeEnd {
         let code = ended.end.exit_code();
         let (mut end, word) = match ended.end {
             End::Exited(0) => (Self::succeeded(format!("{what} succeeded")), None),
-            End::Exited(_) | End::Signalled(_) => {
-                (Self::failed(format!("{what} failed (exit {code})"), code), None)
+            End::Exited(_) => (Self::failed(format!("{what} failed (exit {code})"), code), None),
+            End::Signalled(number) => {
+                (Self::failed(format!("{what} {} (exit {code})", killed_by(number)), code), None)
             }
             End::TimedOut => (Self::failed(format!("{what} timed out (exit {code})"), code), Some("timeout")),
             End::Silent => {

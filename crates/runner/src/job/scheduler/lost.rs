@@ -31,9 +31,10 @@ impl Pass<'_> {
         let record = self.record(id)?;
         self.scheduler.end_leftovers(&record)?;
         let attempt = attempt_of(&record);
-        // What happened is written before what came of it, and may be all that was.
-        let mut told: Vec<JobEvent> =
-            store.events(id)?.into_iter().filter(|event| event.attempt == attempt).collect();
+        // What happened is written before what came of it, and may be all that was. What is damaged of it does not keep
+        // the job running for ever.
+        let events = store.history(id)?.events;
+        let mut told: Vec<JobEvent> = events.into_iter().filter(|event| event.attempt == attempt).collect();
         // A manifest that cannot be read allows no retry; the end counts as it is.
         let manifest = self.scheduler.manifest_of(&record).ok().flatten();
         if let Some(ended) = told.iter().rev().find_map(end_of)

@@ -55,6 +55,14 @@ impl Root {
 
     /// Reads a regular file that may have up to so many bytes.
     pub(super) fn read_up_to(&self, path: &str, max: u64) -> io::Result<Option<(String, Signature)>> {
+        let Some((bytes, signature)) = self.bytes_up_to(path, max)? else { return Ok(None) };
+        let text = String::from_utf8(bytes);
+        let text = text.map_err(|_| io::Error::new(io::ErrorKind::InvalidData, "it is not UTF-8"))?;
+        Ok(Some((text, signature)))
+    }
+
+    /// Reads a regular file that may be no text.
+    pub(super) fn bytes_up_to(&self, path: &str, max: u64) -> io::Result<Option<(Vec<u8>, Signature)>> {
         // Whoever puts a pipe in the place of a file must not make us wait for its other end.
         let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
         let file = match open_beneath(self.fd.as_fd(), path, flags) {
@@ -67,15 +75,15 @@ impl Root {
         if found.kind != FileType::RegularFile {
             return Err(io::Error::other("it is no regular file"));
         }
-        let mut text = String::with_capacity(usize::try_from(size.min(max)).unwrap_or(0));
-        let read = file.take(max + 1).read_to_string(&mut text)?;
+        let mut bytes = Vec::with_capacity(usize::try_from(size.min(max)).unwrap_or(0));
+        let read = file.take(max + 1).read_to_end(&mut bytes)?;
         if u64::try_from(read).is_ok_and(|read| read > max) {
             return Err(io::Error::new(
                 io::ErrorKind::FileTooLarge,
                 format!("it is larger than {} MiB", max >> 20),
             ));
         }
-        Ok(Some((text, found.signature)))
+        Ok(Some((bytes, found.signature)))
     }
 
     /// Looks at what is at a path; `None` if nothing is there.
@@ -87,7 +95,8 @@ impl Root {
     pub(super) fn names(&self, path: &str) -> io::Result<Vec<(Vec<u8>, FileType)>> {
         match open_beneath(self.fd.as_fd(), path, DIRECTORY) {
             Ok(folder) => names(folder),
-            Err(error) if is_missing(error) => Ok(Vec::new()),
+            // Something else in its place is no reason to say that there is nothing.
+            Err(Errno::NOENT) => Ok(Vec::new()),
             Err(error) => Err(in_words(error)),
         }
     }

@@ -27,6 +27,10 @@ pub struct Checkup {
     pub manifests: BTreeMap<RunId, Option<String>>,
     /// Other files of jobs that cannot be read, beneath the data directory, and why.
     pub unreadable: BTreeMap<String, String>,
+    /// Jobs that a manifest names and that have no directory any more, with their runs.
+    pub missing: BTreeMap<JobId, RunId>,
+    /// What is not the regular file that it should be, beneath the data directory, and what it is.
+    pub in_the_way: BTreeMap<String, &'static str>,
     /// Jobs that are on record as running, and nobody holds their run locks.
     pub lost: BTreeSet<JobId>,
     /// Files of writers that died, and directories that they left empty, beneath the data directory.
@@ -79,7 +83,19 @@ impl Files {
             checkup.jobs.insert(id, kept);
         }
         for run in read::runs(root)? {
-            let wrong = read::manifest(root, &run).err().map(|error| error.explain());
+            let wrong = match read::manifest(root, &run) {
+                Ok(manifest) => {
+                    let nodes = manifest.into_iter().flat_map(|manifest| manifest.nodes.into_values());
+                    let gone = nodes.map(|node| node.job_id).filter(|id| is_gone(root, id, &checkup.jobs));
+                    let gone: Vec<(JobId, RunId)> = gone.map(|id| (id, run.clone())).collect();
+                    // Whoever removed the run while we looked has removed its manifest, too.
+                    if !gone.is_empty() && read::has_manifest(root, &run) {
+                        checkup.missing.extend(gone);
+                    }
+                    None
+                }
+                Err(error) => Some(error.explain()),
+            };
             checkup.manifests.insert(run, wrong);
         }
         // What was removed while we looked is nothing that is missing.
@@ -91,6 +107,12 @@ impl Files {
             Kept::Vacant => root.look(&layout::job(id)).is_ok_and(|found| found.is_some_and(sweep::is_old)),
             Kept::Newer(_) | Kept::Misplaced(_) | Kept::Unreadable(_) => true,
         });
+        for name in [layout::TURN_LOCK, layout::SERVER_LOCK] {
+            look_at_lock(root, format!("{}/{name}", layout::JOBS), &mut checkup.in_the_way);
+        }
+        for id in checkup.jobs.keys() {
+            look_at_lock(root, layout::of_job(id, layout::RUN_LOCK), &mut checkup.in_the_way);
+        }
         checkup.leftovers = leftovers(root)?;
         checkup.index = index::inspect(root)?;
         checkup.turn = lock::holder(root, layout::JOBS, layout::TURN_LOCK);
@@ -157,6 +179,25 @@ fn is_lost(root: &Root, brief: &Brief) -> bool {
     now.is_some_and(|now| now.status == brief.status && now.started_at == brief.started_at)
 }
 
+/// Tells whether a job that a manifest names has no directory: it may have been made after we listed them.
+fn is_gone(root: &Root, id: &JobId, jobs: &BTreeMap<JobId, Kept>) -> bool {
+    !jobs.contains_key(id) && root.look(&layout::job(id)).is_ok_and(|found| found.is_none())
+}
+
+/// Looks whether a lock is a file that can be locked.
+fn look_at_lock(root: &Root, path: String, in_the_way: &mut BTreeMap<String, &'static str>) {
+    let what = match root.look(&path).ok().flatten().map(|found| found.kind) {
+        None | Some(FileType::RegularFile) => return,
+        Some(FileType::Directory) => "a directory",
+        Some(FileType::Symlink) => "a link",
+        Some(FileType::Fifo) => "a pipe",
+        Some(FileType::Socket) => "a socket",
+        Some(FileType::CharacterDevice | FileType::BlockDevice) => "a device",
+        Some(FileType::Unknown) => "something else",
+    };
+    in_the_way.insert(path, what);
+}
+
 /// Reads what lies beside a record.
 fn look_beside(root: &Root, id: &JobId, unreadable: &mut BTreeMap<String, String>) {
     let of = |name| layout::of_job(id, name);
@@ -165,9 +206,11 @@ fn look_beside(root: &Root, id: &JobId, unreadable: &mut BTreeMap<String, String
             unreadable.insert(of(name), plain(&error));
         }
     }
-    if let Err(error) = read::events(root, id) {
-        unreadable.insert(of(layout::EVENTS), plain(&error));
-    }
+    let wrong = match read::history(root, id) {
+        Ok(history) => history.wrong(),
+        Err(error) => Some(plain(&error)),
+    };
+    unreadable.extend(wrong.map(|wrong| (of(layout::EVENTS), wrong)));
 }
 
 /// Says what is wrong without the path, which is known.

@@ -25,4 +25,5 @@ mod turn;
 pub use checkup::{Checkup, Kept};
 pub use index::{Glance, IndexState, Survey};
 pub use lock::Holder;
+pub use read::History;
 pub use store::Files;

@@ -79,26 +79,69 @@ pub(super) fn manifest_with(
 
 /// Returns the runs that have a manifest.
 pub(super) fn runs(root: &Root) -> Result<BTreeSet<RunId>, JobStoreError> {
-    let names = root.names(layout::RUNS);
-    let names =
-        names.map_err(|source| JobStoreError::Io { verb: "read", path: root.path(layout::RUNS), source })?;
+    let names = root.names(layout::RUNS).map_err(|source| {
+        // What is in the way may stand above it.
+        let path = if root.folder(layout::JOBS).is_err() { layout::JOBS } else { layout::RUNS };
+        JobStoreError::Io { verb: "read", path: root.path(path), source }
+    })?;
     let run = |name: &[u8]| RunId::new(std::str::from_utf8(name).ok()?.strip_suffix(".json")?).ok();
     Ok(names.iter().filter_map(|(name, _)| run(name)).collect())
 }
 
-/// Reads what happened to a job. What was cut off at the end by a crash is left out.
-pub(super) fn events(root: &Root, id: &JobId) -> Result<Vec<JobEvent>, JobStoreError> {
+/// What happened to a job, as far as it can be read.
+#[derive(Debug, Default)]
+pub struct History {
+    /// What happened.
+    pub events: Vec<JobEvent>,
+    /// The lines that say nothing any more, from one, and what is wrong with each.
+    pub damaged: Vec<(usize, serde_json::Error)>,
+}
+
+impl History {
+    /// Says which lines are damaged, in a few words.
+    #[must_use]
+    pub fn wrong(&self) -> Option<String> {
+        let (line, why) = self.damaged.first()?;
+        // Where in its text, which is one line, helps nobody.
+        let why = why.to_string();
+        let why = why.split_once(" at line ").map_or(why.as_str(), |(why, _)| why);
+        Some(match self.damaged.len() - 1 {
+            0 => format!("line {line} is damaged: {why}"),
+            1 => format!("line {line} and another one are damaged: {why}"),
+            more => format!("line {line} and {more} others are damaged: {why}"),
+        })
+    }
+}
+
+/// Reads what happened to a job, and passes over what is damaged. What was cut off at the end by a crash is left out.
+pub(super) fn history(root: &Root, id: &JobId) -> Result<History, JobStoreError> {
     const MAX_EVENTS: u64 = 256 << 20;
     let path = layout::of_job(id, layout::EVENTS);
     let fail = |source| JobStoreError::Io { verb: "read", path: root.path(&path), source };
-    let Some((text, _)) = root.read_up_to(&path, MAX_EVENTS).map_err(fail)? else { return Ok(Vec::new()) };
-    let whole = text.rfind('\n').map_or("", |end| &text[..end]);
-    let lines = whole.lines().filter(|line| !line.is_empty());
-    let parse = |line| serde_json::from_str(line);
-    lines
-        .map(parse)
-        .collect::<Result<_, _>>()
-        .map_err(|source| JobStoreError::Json { path: root.path(&path), source })
+    let mut history = History::default();
+    let Some((bytes, _)) = root.bytes_up_to(&path, MAX_EVENTS).map_err(fail)? else { return Ok(history) };
+    let end = bytes.iter().rposition(|byte| *byte == b'\n').unwrap_or(0);
+    for (number, line) in (1..).zip(bytes[..end].split(|byte| *byte == b'\n')) {
+        if line.trim_ascii().is_empty() {
+            continue;
+        }
+        match serde_json::from_slice(line) {
+            Ok(event) => history.events.push(event),
+            Err(error) => history.damaged.push((number, error)),
+        }
+    }
+    Ok(history)
+}
+
+/// Reads what happened to a job, all of it. What was cut off at the end by a crash is left out.
+pub(super) fn events(root: &Root, id: &JobId) -> Result<Vec<JobEvent>, JobStoreError> {
+    let History { events, damaged } = history(root, id)?;
+    match damaged.into_iter().next() {
+        Some((_, source)) => {
+            Err(JobStoreError::Json { path: root.path(&layout::of_job(id, layout::EVENTS)), source })
+        }
+        None => Ok(events),
+    }
 }
 
 /// Reads any other file.
@@ -128,4 +171,42 @@ pub(super) fn text(value: &Value) -> String {
 fn text_of(root: &Root, path: &str) -> Result<Option<String>, JobStoreError> {
     let fail = |source| JobStoreError::Io { verb: "read", path: root.path(path), source };
     Ok(root.read(path).map_err(fail)?.map(|(text, _)| text))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// One damaged line took all others with it.
+    #[test]
+    fn a_history_is_read_as_far_as_it_goes() {
+        let folder = tempfile::tempdir().unwrap();
+        std::fs::create_dir_all(folder.path().join("jobs/a")).unwrap();
+        let root = Root::open(folder.path()).unwrap().unwrap();
+        let id = JobId::new("a").unwrap();
+        assert!(history(&root, &id).unwrap().events.is_empty());
+        let event = br#"{"at":"2026-02-01T12:00:00Z","attempt":1,"event":{"withdrawn":{"reason":"x"}}}"#;
+        let write = |lines: &[&[u8]]| {
+            std::fs::write(folder.path().join("jobs/a/events.jsonl"), lines.join(&b'\n')).unwrap();
+            history(&root, &id).unwrap()
+        };
+        // What a crash cut off at the end is no damage.
+        let whole = write(&[event, b"", event, b"{\"at\":"]);
+        assert_eq!((whole.events.len(), whole.wrong()), (2, None));
+        assert_eq!(events(&root, &id).unwrap().len(), 2);
+        let torn = write(&[event, b"what", event, b"\xff\xfe", b"{}", event, b""]);
+        assert_eq!(torn.events.len(), 3);
+        assert_eq!(torn.wrong().unwrap(), "line 2 and 2 others are damaged: expected value");
+        assert!(matches!(events(&root, &id), Err(JobStoreError::Json { .. })));
+    }
+
+    #[test]
+    fn a_file_in_the_place_of_the_jobs_is_not_taken_for_no_jobs() {
+        let folder = tempfile::tempdir().unwrap();
+        let root = Root::open(folder.path()).unwrap().unwrap();
+        assert!(runs(&root).unwrap().is_empty());
+        std::fs::write(folder.path().join("jobs"), "").unwrap();
+        let Err(JobStoreError::Io { path, source, .. }) = runs(&root) else { panic!("it cannot be read") };
+        assert_eq!((path, source.kind()), (folder.path().join("jobs"), std::io::ErrorKind::NotADirectory));
+    }
 }

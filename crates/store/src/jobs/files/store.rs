@@ -12,6 +12,7 @@ use tidewheel_core::time::Timestamp;
 use super::beneath::Root;
 use super::folders::Folders;
 use super::index::{self, Index};
+use super::read::History;
 use super::staging::Staging;
 use super::sync::Disk;
 use super::turn::FilesTurn;
@@ -38,6 +39,8 @@ impl Files {
         std::fs::create_dir_all(data).map_err(fail)?;
         let store = Self::open_existing(data)?;
         let mut folders = Folders::new(store.there()?);
+        // Whatever goes wrong here, the directory of the jobs is what cannot be used.
+        let fail = |source| JobStoreError::Io { verb: "open", path: data.join(layout::JOBS), source };
         folders.make(".", layout::JOBS).and_then(|_| folders.make(layout::JOBS, "runs")).map_err(fail)?;
         Ok(store)
     }
@@ -52,6 +55,14 @@ impl Files {
         let store = Self { data, root: OnceLock::new(), disk: Disk::new(), index: Mutex::new(None) };
         store.root()?;
         Ok(store)
+    }
+
+    /// Reads what happened to a job, as far as it can be read.
+    ///
+    /// # Errors
+    /// There is something, and nothing of it can be read.
+    pub fn history(&self, id: &JobId) -> Result<History, JobStoreError> {
+        self.root()?.map_or_else(|| Ok(History::default()), |root| read::history(root, id))
     }
 
     /// Returns the directory, if it is there by now.

@@ -1,7 +1,6 @@
 //! Where an attempt of a job began in its logs, from what happened to the job.
 
 use tidewheel_core::job::{JobEventKind, JobId};
-use tidewheel_store::jobs::JobStore as _;
 
 use crate::error::{Code, CommandError};
 use crate::jobs::{Opened, unfit};
@@ -20,7 +19,7 @@ pub(in crate::commands::jobs) struct Since {
 impl Since {
     /// Finds an attempt in what happened to a job.
     pub(super) fn of(opened: &Opened, job: &JobId, attempt: u32) -> Result<Self, CommandError> {
-        let events = opened.store().events(job).map_err(|error| unfit(&error))?;
+        let events = opened.store().history(job).map_err(|error| unfit(&error))?.events;
         let mut since = Self { attempt, recorded: Vec::new(), place: None };
         let (mut is_known, mut last) = (false, 0);
         for event in &events {

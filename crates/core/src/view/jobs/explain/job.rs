@@ -10,7 +10,7 @@ use super::cause::{Cause, CauseKind, Search};
 use super::chain::Words;
 use super::next::{Dependents, Next, Present, has_open_approval};
 use super::page::Part;
-use super::text::instant;
+use super::text::{exit, instant};
 use crate::job::{Brief, Facts, Finding, Gate, Inspection, JobId, JobStatus, Look, NodeId, Question, RunId};
 use crate::policy::word_enum;
 use crate::time::Timestamp;
@@ -287,7 +287,8 @@ fn summary(job: &Brief, is_lost: bool, dead_letter: Option<&str>, told: &Told, n
     let id = job.id.as_str();
     let who = if job.name == id { format!("Job {id}") } else { format!("{} (job {id})", job.name) };
     let ended = job.finished_at.map(|at| format!(" {}", moment(at, now))).unwrap_or_default();
-    let code = job.exit_code.map(|code| format!(" with exit code {code}")).unwrap_or_default();
+    let last = told.attempts.last().and_then(|told| told.message.as_deref());
+    let code = exit(job.exit_code, last);
     let tries = match told.attempts.iter().filter(|told| told.outcome != AttemptOutcome::Withdrawn).count() {
         0 | 1 => String::new(),
         many => format!(", after {many} attempts"),

@@ -17,4 +17,4 @@ pub use job::{Explanation, GateState, GateTold, Subject, World, explain_job};
 pub use next::{Dependents, Next, NextKind};
 pub use page::{Line, Part};
 pub use remedy::Remedy;
-pub use run::{Failed, RootCause, RunExplanation, RunNext, explain_run};
+pub use run::{Failed, RootCause, RunExplanation, RunNext, RunSubject, explain_run};

@@ -5,6 +5,7 @@ use std::fmt::Write as _;
 use super::attempt::{AttemptOutcome, AttemptTold, NoteKind};
 use super::chain::Words;
 use super::job::{Explanation, GateState, GateTold};
+use super::text::exit_beside;
 use crate::job::JobStatus;
 use crate::time::Timestamp;
 use crate::view::{between, long, moment};
@@ -156,17 +157,18 @@ impl AttemptTold {
             _ => String::new(),
         };
         let code = self.exit_code.map(|code| format!(" with exit code {code}")).unwrap_or_default();
+        let killed = exit_beside(self.exit_code, self.message.as_deref());
         let ended = match self.outcome {
             AttemptOutcome::Running => format!("{and} is under way"),
             AttemptOutcome::Succeeded => format!("{and} succeeded{took}"),
-            AttemptOutcome::Failed => format!("{and} failed{took}{code}"),
+            AttemptOutcome::Failed => format!("{and} failed{took}{killed}"),
             AttemptOutcome::TimedOut => format!("{and} was ended{took} by its timeout{code}"),
             AttemptOutcome::Lost => {
                 format!("{and} was lost: whoever supervised it was gone, which was found{took}")
             }
             AttemptOutcome::Blocked => format!("{and} ended as blocked{took}{code}"),
             AttemptOutcome::Cancelled => format!("{and} was ended by a person{took}{code}"),
-            AttemptOutcome::Skipped => format!("{and} failed{took}{code}, which was passed over"),
+            AttemptOutcome::Skipped => format!("{and} failed{took}{killed}, which was passed over"),
             AttemptOutcome::Withdrawn => format!("{and} did not come about"),
             AttemptOutcome::Unknown => format!("{and} ended in a way that nobody wrote down"),
         };

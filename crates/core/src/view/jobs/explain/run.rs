@@ -11,8 +11,8 @@ use super::chain::Words;
 use super::job::World;
 use super::next::grouped;
 use super::page::{Line, Part, told};
-use super::text::{called, command, instant, jobs, listed};
-use crate::job::{Brief, Inspection, JobId, JobStatus, NodeId, Question, RunId};
+use super::text::{called, command, exit_beside, instant, jobs, listed};
+use crate::job::{Brief, Inspection, JobId, JobStatus, Manifest, NodeId, Question, RunId};
 use crate::time::Timestamp;
 use crate::view::{between, long, moment};
 
@@ -86,17 +86,29 @@ pub struct RunNext {
 /// So many causes and failures are told; programs get all of them.
 const MOST: usize = 5;
 
-/// Explains a run; `message` gives the last words of a job that failed.
+/// The run that is explained.
+#[derive(Clone, Copy)]
+pub struct RunSubject<'a> {
+    /// The run.
+    pub run: &'a RunId,
+    /// What it was enqueued with, if that can be read: it knows of the jobs that are gone, too.
+    pub manifest: Option<&'a Manifest>,
+    /// Gives the last words of a job that failed.
+    pub message: &'a dyn Fn(&JobId) -> Option<String>,
+}
+
+/// Explains a run.
 ///
 /// # Errors
 /// What has to be known of the world first: ask again with the answers among the facts.
-pub fn explain_run(
-    world: World<'_>,
-    run: &RunId,
-    message: &dyn Fn(&JobId) -> Option<String>,
-) -> Result<RunExplanation, BTreeSet<Question>> {
+pub fn explain_run(world: World<'_>, subject: RunSubject<'_>) -> Result<RunExplanation, BTreeSet<Question>> {
     let World { briefs, unreadable, lost, facts, capacity, now, may_ask } = world;
+    let RunSubject { run, manifest, message } = subject;
     let line = RunLine::of(run, briefs.values().filter(|job| job.run.as_ref() == Some(run)).collect());
+    let line = match manifest {
+        Some(manifest) => line.among(manifest),
+        None => line,
+    };
     let mut inspection = Inspection::new(briefs, unreadable, facts, capacity, now);
     let mut search = Search {
         briefs,
@@ -222,6 +234,15 @@ fn summary(line: &RunLine<'_>, now: Timestamp) -> String {
         RunStatus::Succeeded => format!("Run {id} succeeded in {age}: {counts}."),
         RunStatus::Failed => format!("Run {id} failed: {counts}."),
         RunStatus::Blocked => format!("Run {id} is blocked: {counts}."),
+        RunStatus::Incomplete => {
+            let gone: Vec<String> = line.missing.keys().map(ToString::to_string).collect();
+            let (record, it) = if gone.len() == 1 { ("record", "it") } else { ("records", "them") };
+            let gone = listed(&gone);
+            format!(
+                "Run {id} is incomplete: {counts}. The {record} of {gone} cannot be found or read, and nobody \
+                 knows what came of {it}."
+            )
+        }
     }
 }
 
@@ -231,6 +252,9 @@ fn next(line: &RunLine<'_>, causes: &[RootCause], words: Words<'_>) -> RunNext {
     let text = if line.status.is_over() {
         if line.status == RunStatus::Succeeded {
             "Nothing: it is over.".to_owned()
+        } else if line.status == RunStatus::Incomplete {
+            commands.push(command("doctor"));
+            "Nothing: put the records back from a backup, or run the flow again.".to_owned()
         } else {
             commands.push(command(&format!("runs retry {}", line.id)));
             "Nothing by itself: it is over. A retry runs again what did not succeed.".to_owned()
@@ -322,7 +346,12 @@ impl RunExplanation {
                 .get(&failed.job)
                 .map_or_else(|| failed.job.to_string(), |job| called(job, words.run));
             let what = if failed.status == JobStatus::Cancelled { "was cancelled" } else { "failed" };
-            let code = failed.exit_code.map(|code| format!(" with exit code {code}")).unwrap_or_default();
+            // A person who ends a job does it with a signal, too.
+            let is_killed = failed.status != JobStatus::Cancelled;
+            let code = match failed.exit_code {
+                Some(code) if !is_killed => format!(" with exit code {code}"),
+                code => exit_beside(code, failed.message.as_deref()),
+            };
             let tries = if failed.attempts > 1 {
                 format!(" after {} attempts", failed.attempts)
             } else {

@@ -1,6 +1,6 @@
 //! Small words that all parts of an explanation share: instants for programs, names and lists for people.
 
-use crate::job::{Brief, RunId};
+use crate::job::{Brief, RunId, signal_told};
 use crate::time::Timestamp;
 
 /// Writes an instant as text.
@@ -20,6 +20,24 @@ pub(super) fn called(job: &Brief, run: Option<&RunId>) -> String {
     match &job.node {
         Some(node) if job.run.is_some() && job.run.as_ref() == run => node.to_string(),
         Some(_) | None => job.id.to_string(),
+    }
+}
+
+/// Says with which exit code something ended, and which signal that stands for.
+pub(super) fn exit(code: Option<i32>, summary: Option<&str>) -> String {
+    let Some(code) = code else { return String::new() };
+    match signal_told(code, summary) {
+        Some(signal) => format!(" with exit code {code}, {signal}"),
+        None => format!(" with exit code {code}"),
+    }
+}
+
+/// Says the same where the summary itself is told beside it, and says that something was killed.
+pub(super) fn exit_beside(code: Option<i32>, summary: Option<&str>) -> String {
+    let said = exit(code, summary);
+    match said.split_once(", killed by ") {
+        Some((code, _)) => code.to_owned(),
+        None => said,
     }
 }
 

@@ -1,0 +1,333 @@
+//! Broken surroundings are told as what they are: records that somebody deleted, files in the place of directories,
+//! histories with damaged lines, stores without their end, disks for reading only, processes that were killed.
+#![expect(clippy::unwrap_used, reason = "a test that cannot set itself up has failed")]
+
+use std::fs;
+use std::path::Path;
+
+use insta::assert_snapshot;
+use serde_json::{Value, json};
+
+use crate::home::{Home, Ran};
+use crate::screens::{APART, can_mount, script};
+use crate::shop;
+use crate::yard::Yard;
+
+/// Returns what came of it, with the name of the directory written short.
+fn shown(home: &Home, ran: &Ran) -> String {
+    ran.to_string().replace(&home.path().display().to_string(), "HOME")
+}
+
+/// Returns a flow of one node that runs a script, and one that comes after it.
+fn flow(script: &str) -> String {
+    format!(
+        "id = \"template.x\"\nversion = \"v1\"\n[[nodes]]\nid = \"one\"\nkind = \"shell\"\n\
+         uses = \"cap.env.shell.command.run\"\nargs = {{ script = '''{script}''' }}\n[[nodes]]\nid = \"two\"\n\
+         kind = \"shell\"\nuses = \"cap.env.shell.command.run\"\nargs = {{ script = \"true\" }}\n\
+         after = [{{ node_id = \"one\" }}]\n"
+    )
+}
+
+/// Returns what the doctor says of a check, as `level file: message`.
+fn judged(home: &Home, check: &str, arguments: &[&str]) -> Vec<String> {
+    let arguments = [&["doctor", "--format", "json"], arguments].concat();
+    let ran = home.run_under(&[("PATH", "/usr/bin:/bin")], &arguments);
+    let value: Value = serde_json::from_str(&ran.out).unwrap_or_else(|_| panic!("it is JSON: {ran}"));
+    let of_check = value["findings"].as_array().unwrap().iter().filter(|finding| finding["check"] == check);
+    let text = |finding: &Value, name: &str| finding[name].as_str().unwrap_or("-").to_owned();
+    let said = of_check.map(|finding| {
+        format!("{} {}: {}", text(finding, "level"), text(finding, "file"), text(finding, "message"))
+    });
+    said.collect()
+}
+
+/// The run looked like one that had succeeded.
+#[test]
+fn a_run_of_which_a_record_was_deleted_is_incomplete() {
+    let yard = Yard::with_flows(&[]);
+    let ran = yard.json(&["run", "two.toml", "--follow"]);
+    let run = ran["run_id"].as_str().unwrap();
+    assert_eq!(ran["missing"], json!([]));
+    fs::remove_dir_all(yard.path(&format!("wf-{run}-one"))).unwrap();
+    let list = yard.json(&["runs", "list"]);
+    assert_eq!(list["runs"][0]["status"], "incomplete");
+    assert_eq!(list["runs"][0]["jobs"]["missing"], 1);
+    let show = yard.json(&["runs", "show", run]);
+    assert_eq!(show["missing"], json!([{ "job": format!("wf-{run}-one"), "node": "one" }]));
+    let show = yard.run(&["runs", "show", run]);
+    assert!(show.out.contains("Jobs: 1 succeeded, 1 missing\n"), "{show}");
+    let row = show.lines().into_iter().find(|line| line.starts_with("one ")).unwrap();
+    let words: Vec<&str> = row.split_whitespace().collect();
+    assert_eq!(words.join(" "), "one missing its record is gone");
+    assert!(show.err.starts_with("hint: What came of jobs that are missing is not known"), "{show}");
+    let why = yard.run(&["runs", "explain", run]);
+    assert!(why.out.contains(&format!("Run {run} is incomplete: 1 succeeded, 1 missing.")), "{why}");
+    let timeline = yard.run(&["runs", "timeline", run]).succeeded();
+    assert!(timeline.out.contains("incomplete: 1 succeeded, 1 missing\n"), "{timeline}");
+    assert_eq!(yard.json(&["runs", "list", "--status", "succeeded"])["runs"], json!([]));
+    assert_eq!(yard.json(&["runs", "list", "--status", "incomplete"])["runs"][0]["id"], run);
+    let file = format!("warning .tidewheel/jobs/runs/{run}.json");
+    let judge = || judged(&yard.home, "runs", &[]);
+    assert_eq!(judge(), [format!("{file}: 1 job (wf-{run}-one) of the run is gone: somebody deleted it")]);
+    // Of a run of which nothing is left, its manifest still knows.
+    fs::remove_dir_all(yard.path(&format!("wf-{run}-two"))).unwrap();
+    let list = yard.json(&["runs", "list"]);
+    assert_eq!((&list["runs"][0]["id"], &list["runs"][0]["jobs"]["missing"]), (&json!(run), &json!(2)));
+    let show = yard.json(&["runs", "show", &run[..12]]);
+    assert_eq!((&show["run"]["status"], &show["jobs"]), (&json!("incomplete"), &json!([])));
+    assert!(judge()[0].starts_with(&file) && judge().len() == 1, "{:?}", judge());
+}
+
+/// What gc takes of a run that is long over is no damage.
+#[test]
+fn what_gc_may_have_taken_is_nothing_for_the_doctor() {
+    let yard = Yard::with_flows(&[]);
+    let ran = yard.json(&["run", "two.toml", "--follow"]);
+    let run = ran["run_id"].as_str().unwrap();
+    fs::remove_dir_all(yard.path(&format!("wf-{run}-one"))).unwrap();
+    let text = fs::read_to_string(yard.path(&format!("wf-{run}-two/job.json"))).unwrap();
+    let mut record: Value = serde_json::from_str(&text).unwrap();
+    record["created_at"] = json!("2026-02-01T12:00:00Z");
+    fs::write(yard.path(&format!("wf-{run}-two/job.json")), record.to_string()).unwrap();
+    assert_eq!(judged(&yard.home, "runs", &[]), ["fine -: 1 manifest, and nothing is wrong"]);
+}
+
+#[test]
+fn who_follows_is_told_that_a_record_went_away_and_follows_the_others() {
+    let yard = Yard::with_flows(&[("x.toml", &flow("rm -r .tidewheel/jobs/wf-*-two"))]);
+    let ran = yard.run(&["run", "x.toml", "--follow"]);
+    assert_eq!(ran.code, Some(1), "{ran}");
+    assert!(
+        ran.out.contains("two: missing: its record is gone; `tidewheel doctor` says what to do\n"),
+        "{ran}"
+    );
+    assert!(ran.out.contains("\none: succeeded\n") || ran.out.starts_with("one: succeeded\n"), "{ran}");
+    assert!(ran.out.contains("Outcome: Workflow run failed\n"), "{ran}");
+    let last = ran.lines().pop().unwrap();
+    assert!(last.starts_with("Missing: wf-run_") && last.ends_with("-two"), "{ran}");
+    let yard = Yard::with_flows(&[("x.toml", &flow("echo {} > $(echo .tidewheel/jobs/wf-*-two)/job.json"))]);
+    let ran = yard.run(&["run", "x.toml", "--follow"]);
+    assert!(ran.code == Some(1) && ran.out.contains(": missing: its record cannot be read: "), "{ran}");
+}
+
+#[test]
+fn locks_that_are_no_files_are_found() {
+    let yard = Yard::new();
+    yard.job("queued", "queued", 0, json!({ "child_args": ["--version"] }));
+    for name in ["scheduler.lock", "daemon.lock", "queued/run.lock"] {
+        fs::create_dir(yard.path(name)).unwrap();
+    }
+    assert_snapshot!(judged(&yard.home, "lock", &[]).join("\n"), @"
+    broken .tidewheel/jobs/daemon.lock: is a directory, and not a file that can be locked: nobody can wait for retries and delays
+    broken .tidewheel/jobs/queued/run.lock: is a directory, and not a file that can be locked: the job cannot be run
+    broken .tidewheel/jobs/scheduler.lock: is a directory, and not a file that can be locked: nothing can be scheduled
+    ");
+    assert_snapshot!(shown(&yard.home, &yard.run(&["tick"])), @"
+    --- stderr
+    error[TW0023]: cannot open HOME/.tidewheel/jobs/scheduler.lock: Is a directory
+    hint: A directory is where a file should be: move it away.
+    hint: `tidewheel doctor` looks at everything around it.
+    --- exit code 1
+    ");
+    fs::remove_dir(yard.path("scheduler.lock")).unwrap();
+    assert_snapshot!(shown(&yard.home, &yard.run(&["tick"])), @"
+    Started: none
+    Updated: none
+    --- stderr
+    error[TW0022]: job queued: cannot open HOME/.tidewheel/jobs/queued/run.lock: Is a directory
+    hint: A directory is where a file should be: move it away.
+    --- exit code 1
+    ");
+}
+
+#[test]
+fn a_file_that_is_named_as_the_directory() {
+    let home = Home::new();
+    home.file("notes.txt", "");
+    let told = [&["doctor"][..], &["jobs", "list"], &["init"]].map(|command| {
+        let ran = home.run(&[command, &["--dir", "notes.txt"]].concat());
+        assert_eq!((ran.code, ran.out.as_str()), (Some(1), ""), "{ran}");
+        ran.err
+    });
+    assert!(told.iter().all(|err| *err == told[0]), "{told:?}");
+    assert_snapshot!(told[0], @"
+    error[TW0023]: `notes.txt` cannot be used: it is a file, and no directory.
+    hint: --dir names the directory that has `.tidewheel/` in it.
+    ");
+}
+
+/// It was told that there are no jobs.
+#[test]
+fn a_file_in_the_place_of_the_jobs() {
+    let home = Home::new();
+    home.file(".tidewheel/jobs", "").file("x.toml", flow("true"));
+    let commands = [
+        &["jobs", "list"][..],
+        &["jobs", "schedule"],
+        &["jobs", "show", "one"],
+        &["runs", "list"],
+        &["tick"],
+        &["run", "x.toml"],
+        &["daemon", "--until-idle"],
+    ];
+    for command in commands {
+        let ran = home.run(command);
+        let err = shown(&home, &ran);
+        assert!(ran.code == Some(1) && ran.out.is_empty(), "{command:?}: {ran}");
+        assert!(
+            err.contains("HOME/.tidewheel/jobs: Not a directory\nhint: A file is where a directory"),
+            "{err}"
+        );
+    }
+    assert_eq!(
+        judged(&home, "place", &[]),
+        ["broken .tidewheel/jobs: the directory of the jobs is no directory"]
+    );
+    assert!(judged(&home, "rights", &[])[0].starts_with("fine "));
+    assert!(judged(&home, "records", &[]).is_empty());
+    assert_eq!(fs::read(home.path().join(".tidewheel/jobs")).unwrap(), b"");
+}
+
+/// One damaged line made `jobs explain` refuse.
+#[test]
+fn a_history_with_damaged_lines_is_told_as_far_as_it_goes() {
+    let yard = Yard::with_flows(&[("x.toml", &flow("exit 3"))]);
+    assert_eq!(yard.run(&["run", "x.toml", "--follow"]).code, Some(1));
+    let id = yard.json(&["jobs", "list"])["jobs"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .find_map(|job| job["job"].as_str().filter(|id| id.ends_with("-one")).map(str::to_owned));
+    let id = id.unwrap();
+    let path = yard.path(&id).join("events.jsonl");
+    let whole = fs::read(&path).unwrap();
+    let damage = |bytes: &[&[u8]]| fs::write(&path, bytes.concat()).unwrap();
+    let events = format!(".tidewheel/jobs/{id}/events.jsonl");
+    damage(&[b"what is this\n", &whole, b"\xff\xfe{}\n"]);
+    let why = yard.run(&["jobs", "explain", &id]);
+    assert_eq!(why.code, Some(0), "{why}");
+    assert!(why.out.contains("with exit code 3") && why.out.contains("Attempt 1 began"), "{why}");
+    let said = format!("warning: the history of job {id} is damaged, and some of it is missing here: ");
+    assert!(why.err.starts_with(&said) && why.err.contains("line 1 and another one are damaged: "), "{why}");
+    assert!(
+        judged(&yard.home, "records", &[])[0]
+            .starts_with(&format!("warning {events}: cannot be read: line 1"))
+    );
+    // Nothing of it is left, and the record still says how it ended.
+    damage(&[b"{}\n"]);
+    let why = yard.run(&["jobs", "explain", &id]);
+    assert!(why.code == Some(0) && why.out.contains("failed") && why.err.starts_with(&said), "{why}");
+    fs::remove_file(&path).unwrap();
+    fs::create_dir(&path).unwrap();
+    let why = yard.run(&["jobs", "explain", &id]);
+    assert!(why.code == Some(0) && why.err.contains("it is no regular file"), "{why}");
+}
+
+/// It stayed on record as running for ever.
+#[test]
+fn a_job_whose_supervisor_is_gone_is_settled_though_its_history_is_damaged() {
+    let yard = Yard::new();
+    yard.job("gone", "running", 0, json!({ "child_args": ["--version"], "pid": 1 }));
+    yard.home.file(".tidewheel/jobs/gone/events.jsonl", "what is this\n");
+    let ran = yard.run(&["tick"]).succeeded();
+    assert!(ran.out.contains("Updated: gone\n"), "{ran}");
+    assert_eq!(yard.record("gone")["status"], "failed");
+}
+
+#[test]
+fn a_daemon_that_has_nothing_to_wait_for_makes_nothing() {
+    let home = Home::new();
+    let ran = home.run(&["daemon", "--until-idle"]);
+    assert_snapshot!(shown(&home, &ran), @"
+    --- stderr
+    hint: There are no jobs in `HOME/.tidewheel`, so nothing is due: `tidewheel run FLOW` enqueues some.
+    ");
+    assert_eq!(fs::read_dir(home.path()).unwrap().count(), 0);
+}
+
+/// A store without its end was told as somebody else's.
+#[test]
+fn a_store_without_its_end_is_damaged() {
+    let home = shop::home();
+    let bytes = fs::read(home.path().join("orders.db")).unwrap();
+    for length in [10, 300, 4096, bytes.len() / 2] {
+        home.file("torn.db", &bytes[..length]);
+        let ran = home.run(&["runs", "list", "--store", "torn.db"]);
+        assert!(ran.err.starts_with("error[TW0012]: The store `torn.db` is damaged: "), "{length}: {ran}");
+        assert!(ran.err.contains("\nhint: Stop the programs that use it and take it from a backup"), "{ran}");
+        let found = judged(&home, "store", &["--store", "torn.db"]);
+        let is_told = |line: &String| line.starts_with("broken torn.db: ") && line.contains(" is damaged: ");
+        assert!(!found.is_empty() && found.iter().all(is_told), "{length}: {found:?}");
+    }
+    home.file("text.db", "not a database, but long enough to look like one\n".repeat(99));
+    let ran = home.run(&["runs", "list", "--store", "text.db"]);
+    assert!(ran.err.starts_with("error[TW0010]: `text.db` is no store of Tidewheel: "), "{ran}");
+}
+
+/// Makes a copy of a database of which all is still in its log, without that log.
+fn copy_without_log(from: &Path, to: &Path) {
+    let connection = rusqlite::Connection::open(from).unwrap();
+    let text = "PRAGMA journal_mode = WAL; CREATE TABLE migrations (version INTEGER PRIMARY KEY)";
+    connection.execute_batch(text).unwrap();
+    fs::copy(from, to).unwrap();
+}
+
+#[test]
+fn a_store_that_was_copied_without_its_log_is_broken() {
+    let home = Home::new();
+    copy_without_log(&home.path().join("whole.db"), &home.path().join("copy.db"));
+    assert_snapshot!(home.run(&["runs", "list", "--store", "copy.db"]), @"
+    --- stderr
+    error[TW0010]: `copy.db` is no store of Tidewheel: the database has no tables: it was copied without its `-wal`, or nothing was ever written to it.
+    --- exit code 1
+    ");
+    assert_eq!(
+        judged(&home, "store", &["--store", "copy.db"]),
+        ["broken copy.db: the database has no tables, and so no runs"]
+    );
+}
+
+#[test]
+fn a_store_on_a_disk_for_reading_only() {
+    if !can_mount() {
+        return;
+    }
+    let home = shop::home();
+    fs::create_dir(home.path().join("disk")).unwrap();
+    let text =
+        "mount -t tmpfs -o size=20m none disk && cp orders.db disk/o.db && mount -o remount,ro none disk
+        tidewheel runs list --store disk/o.db";
+    assert_snapshot!(shown(&home, &script(&home, &APART, text)), @"
+    --- stderr
+    error[TW0012]: The store `disk/o.db` cannot be used: SQLite has to make files beside it, even to read it, and its directory cannot be written: Read-only file system.
+    hint: Give yourself the right to write there, or copy `disk/o.db` to a directory that you may write, with `disk/o.db-wal` if there is one, and look at the copy.
+    --- exit code 1
+    ");
+}
+
+#[test]
+fn a_process_that_was_killed_is_told_so() {
+    for (text, code, told) in [
+        ("kill -KILL $$", 137, "137, killed by signal 9 (SIGKILL)"),
+        ("exit 137", 137, "137, which a shell gives for signal 9 (SIGKILL)"),
+        ("exit 143", 143, "143, which a shell gives for signal 15 (SIGTERM)"),
+        ("exit 255", 255, "255"),
+    ] {
+        let yard = Yard::with_flows(&[("x.toml", &flow(text))]);
+        let ran = yard.run(&["run", "x.toml", "--follow"]);
+        assert!(ran.out.contains(&format!("one: failed (exit {told})\n")), "{ran}");
+        let show = yard.run(&["jobs", "show", "one"]).succeeded();
+        assert!(show.out.contains(&format!("\nExit code: {told}\n")), "{show}");
+        let table = yard.run(&["jobs", "show", "one", "--format", "table"]).succeeded();
+        assert!(table.out.contains(told), "{table}");
+        assert_eq!(yard.json(&["jobs", "show", "one"])["exit_code"], code.to_string());
+        let why = yard.run(&["jobs", "explain", "one"]).succeeded();
+        let why = why.out.split_whitespace().collect::<Vec<_>>().join(" ");
+        assert!(why.contains(&format!("with exit code {told}")), "{why}");
+        let is_seen = why.contains("command.run was killed by signal 9 (SIGKILL).");
+        assert_eq!(is_seen, text.starts_with("kill"), "{why}");
+        let run = yard.json(&["runs", "list"])["runs"][0]["id"].as_str().unwrap().to_owned();
+        let why = yard.run(&["runs", "explain", &run]).succeeded();
+        assert_eq!(why.out.matches("killed by").count(), usize::from(is_seen), "{why}");
+    }
+}
