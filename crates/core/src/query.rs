@@ -45,6 +45,20 @@ pub struct Failed<'r> {
 impl Run {
     /// Returns everything that was produced, in an order that does not depend on who ran what when: by input,
     /// by place in the graph, by place in a map.
+    ///
+    /// ```
+    /// # use tidewheel_core as tidewheel;
+    /// use tidewheel::workflow::{Workflow, step};
+    ///
+    /// let workflow = Workflow::new("numbers")
+    ///     .pipeline([step("inc", |x: i64| x + 1), step("double", |x: i64| x * 2)])
+    ///     .build()?;
+    /// let mut run = workflow.run("run-1");
+    /// run.react_until_satisfied(20_i64);
+    /// let who: Vec<_> = run.productions().iter().map(|fact| fact.producer).collect();
+    /// assert_eq!(who, [Some("inc"), Some("double")]);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     #[must_use]
     pub fn productions(&self) -> Vec<Fact<'_>> {
         self.sorted(|_, row| row.node.is_some_and(|node| self.is_production(node)))
@@ -64,6 +78,19 @@ impl Run {
     }
 
     /// Returns what a component produced last: for the last input that it has something of.
+    ///
+    /// ```
+    /// # use tidewheel_core as tidewheel;
+    /// use tidewheel::workflow::{Workflow, step};
+    ///
+    /// let mut run = Workflow::new("numbers").add(step("inc", |x: i64| x + 1)).build()?.run("run-1");
+    /// assert_eq!(run.result::<i64>("inc")?, None);
+    /// run.react_until_satisfied(1_i64);
+    /// run.react_until_satisfied(41_i64);
+    /// assert_eq!(run.result::<i64>("inc")?, Some(42));
+    /// assert_eq!(run.results::<i64>("inc")?, [2, 42]); // all of them
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     ///
     /// # Errors
     /// The value is not of that type.
@@ -157,6 +184,19 @@ impl Run {
     }
 
     /// Returns everything that failed or was skipped, in the order of productions.
+    ///
+    /// ```
+    /// # use tidewheel_core as tidewheel;
+    /// use tidewheel::workflow::{Workflow, step};
+    ///
+    /// let parse = step("parse", |text: String| text.parse::<i64>());
+    /// let mut run = Workflow::new("numbers").add(parse).build()?.run("run-1");
+    /// run.react_until_satisfied("forty-two".to_owned());
+    /// let failed = &run.failures()[0];
+    /// assert_eq!((failed.component, failed.attempts), (Some("parse"), 1));
+    /// assert!(run.has_failed() && run.result::<i64>("parse")?.is_none());
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     #[must_use]
     pub fn failures(&self) -> Vec<Failed<'_>> {
         let mut acts: Vec<_> = self.failures.iter().collect();
@@ -179,7 +219,23 @@ impl Run {
         failed.collect()
     }
 
-    /// Returns why nothing came from a component for an input, if that is so.
+    /// Returns why nothing came from a component for an input, if that is so. That a condition was not true is
+    /// remembered only where something waits for what comes after it.
+    ///
+    /// ```
+    /// # use tidewheel_core as tidewheel;
+    /// use tidewheel::event::Absence;
+    /// use tidewheel::workflow::{Workflow, step};
+    ///
+    /// let workflow = Workflow::new("numbers")
+    ///     .add(step("parse", |text: String| text.parse::<i64>()))
+    ///     .add(step("double", |x: i64| x * 2).after("parse"))
+    ///     .build()?;
+    /// let mut run = workflow.run("run-1");
+    /// run.react_until_satisfied("forty-two".to_owned());
+    /// assert_eq!(run.absence("double", 0), Some(Absence::UpstreamFailed));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     #[must_use]
     pub fn absence(&self, component: &str, input: u32) -> Option<Absence> {
         let node = *self.graph.by_name.get(component)?;

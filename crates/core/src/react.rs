@@ -6,6 +6,22 @@ use crate::run::Run;
 
 impl Run {
     /// Runs one cycle: everything that can run now, one after the other.
+    ///
+    /// ```
+    /// # use tidewheel_core as tidewheel;
+    /// use tidewheel::workflow::{Workflow, step};
+    ///
+    /// let workflow = Workflow::new("numbers")
+    ///     .pipeline([step("inc", |x: i64| x + 1), step("double", |x: i64| x * 2)])
+    ///     .build()?;
+    /// let mut run = workflow.run("run-1");
+    /// run.plan(20_i64);
+    /// run.react();
+    /// assert_eq!((run.result::<i64>("inc")?, run.result::<i64>("double")?), (Some(21), None));
+    /// run.react();
+    /// assert_eq!(run.result::<i64>("double")?, Some(42));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     pub fn react(&mut self) -> &mut Self {
         for runnable in self.prepare() {
             let executed = runnable.execute();

@@ -26,6 +26,24 @@ impl Run {
     /// Makes a run from the events of another, of the same workflow: the one that [`Run::workflow`] of that run
     /// gives, if components were added.
     ///
+    /// ```
+    /// # use tidewheel_core as tidewheel;
+    /// use tidewheel::run::Run;
+    /// use tidewheel::workflow::{Workflow, step};
+    ///
+    /// let workflow = Workflow::new("numbers").add(step("inc", |x: i64| x + 1)).build()?;
+    /// let mut run = workflow.run("run-1");
+    /// let mut log = run.plan(41_i64).to_vec();
+    /// for runnable in run.prepare() {
+    ///     log.extend_from_slice(run.last_events());
+    ///     run.apply(runnable.execute());
+    ///     log.extend_from_slice(run.last_events());
+    /// }
+    /// let again = Run::replay(&workflow, "run-1", &log)?; // no work is done
+    /// assert_eq!(again.result::<i64>("inc")?, Some(42));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
     /// # Errors
     /// An event speaks of something that does not exist at that point: the log is not whole, or not of this
     /// workflow.
@@ -216,6 +234,17 @@ impl Workflow {
     }
 
     /// Returns how this definition differs from the one that a run was stored with, node by node.
+    ///
+    /// ```
+    /// # use tidewheel_core as tidewheel;
+    /// use tidewheel::workflow::{Workflow, step};
+    ///
+    /// let before = Workflow::new("numbers").add(step("inc", |x: i64| x + 1)).build()?;
+    /// let after = Workflow::new("numbers").add(step("double", |x: i64| x * 2)).build()?;
+    /// let changes: Vec<String> = after.changes_since(&before.signature()).iter().map(ToString::to_string).collect();
+    /// assert_eq!(changes, ["`inc` is gone", "`double` is new"]);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     #[must_use]
     pub fn changes_since(&self, stored: &Signature) -> Vec<Change> {
         let now = self.signature();

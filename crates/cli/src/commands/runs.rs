@@ -4,6 +4,7 @@ mod ask;
 mod dead_letters;
 mod events;
 mod explain;
+mod follow;
 mod gc;
 mod list;
 mod of_jobs;

@@ -1,7 +1,8 @@
 //! What a person says to a job that waits for an approval.
 
+use super::ended::BLOCKED;
 use super::event::{JobEvent, JobEventKind};
-use super::finish::{BLOCKED, conclude};
+use super::finish::conclude;
 use super::id::JobId;
 use super::metadata::Metadata;
 use super::outcome::JobOutcome;

@@ -1,7 +1,8 @@
 //! What a cancellation changes in the record of a job. Ending its process is somebody else's part, and comes first.
 
+use super::ended::CANCELLED;
 use super::event::{JobEvent, JobEventKind};
-use super::finish::{CANCELLED, conclude};
+use super::finish::conclude;
 use super::id::JobId;
 use super::metadata::Metadata;
 use super::outcome::{JobOutcome, NodeOutcome};

@@ -4,9 +4,10 @@
 use serde_json::Value;
 
 use super::artifact::Artifact;
+use super::ended::{BLOCKED, CANCELLED, Ended};
 use super::event::{JobEvent, JobEventKind};
 use super::gate::Refusal;
-use super::id::NodeId;
+use super::go_back::GoBack;
 use super::manifest::ManifestNode;
 use super::metadata::Metadata;
 use super::outcome::{JobOutcome, NodeOutcome};
@@ -17,123 +18,8 @@ use super::shared::Shared;
 use super::start::permit_of;
 use super::status::JobStatus;
 use crate::decide::{self, Action, CircuitView, Decision, ReasonCode, RetryPolicy, Situation};
-use crate::policy::word_enum;
 use crate::policy::{ErrorCode, Failure, Fallback, JitterSeed, OnFailure, OnOpen, Resolved};
 use crate::time::Timestamp;
-
-/// How an attempt ended.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Ended {
-    /// How its node ended.
-    pub outcome: NodeOutcome,
-    /// The code, if there was one.
-    pub exit_code: Option<i32>,
-    /// What its policy knows the failure by: the exit code, `timeout` or `lost`.
-    pub code: ErrorCode,
-    /// What happened, in a sentence.
-    pub summary: Option<String>,
-    /// The last of what it complained about.
-    pub complaint: Option<String>,
-    /// Whether another attempt would end alike.
-    pub non_retryable: bool,
-    /// Why it is known that nobody supervises it any more.
-    pub liveness: Option<Liveness>,
-    /// When.
-    pub at: Timestamp,
-}
-
-word_enum! {
-    /// Why it is known that nobody supervises a job any more.
-    pub enum Liveness {
-        /// Nobody holds its run lock.
-        NotRunning = "stale_not_running",
-        /// Nobody ever wrote down its process.
-        MissingPid = "stale_missing_pid",
-    }
-}
-
-impl Ended {
-    /// An attempt ended with an exit code.
-    #[must_use]
-    pub fn exited(exit_code: i32, at: Timestamp) -> Self {
-        let outcome = if exit_code == 0 { NodeOutcome::Succeeded } else { NodeOutcome::Failed };
-        let code = ErrorCode::Number(i64::from(exit_code));
-        Self {
-            outcome,
-            exit_code: Some(exit_code),
-            code,
-            summary: None,
-            complaint: None,
-            non_retryable: false,
-            liveness: None,
-            at,
-        }
-    }
-
-    /// An attempt took too long.
-    #[must_use]
-    pub fn timed_out(at: Timestamp) -> Self {
-        Self { code: "timeout".into(), ..Self::exited(TIMED_OUT, at) }
-    }
-
-    /// A person ended it.
-    #[must_use]
-    pub fn cancelled(at: Timestamp) -> Self {
-        Self { outcome: NodeOutcome::Cancelled, ..Self::exited(CANCELLED, at) }
-    }
-
-    /// Somebody has to do something first.
-    #[must_use]
-    pub fn blocked(summary: impl Into<String>, at: Timestamp) -> Self {
-        let summary = Some(summary.into());
-        Self { outcome: NodeOutcome::Blocked, summary, ..Self::exited(BLOCKED, at) }
-    }
-
-    /// Whoever supervised it is gone.
-    #[must_use]
-    pub fn lost(why: Liveness, at: Timestamp) -> Self {
-        let summary = Some(match why {
-            Liveness::NotRunning => "its supervisor is gone".to_owned(),
-            Liveness::MissingPid => "its supervisor was gone before it wrote down its process".to_owned(),
-        });
-        Self { code: "lost".into(), summary, liveness: Some(why), ..Self::exited(1, at) }
-    }
-}
-
-impl Ended {
-    /// Returns the end as it is written down before the turn to put it on record has come.
-    #[must_use]
-    pub fn to_outcome(&self, record: &Record) -> JobOutcome {
-        let status = match self.outcome {
-            NodeOutcome::Succeeded => JobStatus::Succeeded,
-            NodeOutcome::Failed => JobStatus::Failed,
-            NodeOutcome::Blocked => JobStatus::BlockedByDependency,
-            NodeOutcome::Cancelled => JobStatus::Cancelled,
-            NodeOutcome::Skipped => JobStatus::Skipped,
-        };
-        JobOutcome {
-            version: JobOutcome::VERSION,
-            job_id: record.id.clone(),
-            attempt: record.metadata.number(Metadata::NODE_ATTEMPT).unwrap_or(0),
-            status,
-            outcome: self.outcome,
-            exit_code: self.exit_code,
-            code: Some(self.code.clone()),
-            non_retryable: self.non_retryable,
-            started_at: record.started_at,
-            finished_at: self.at,
-            summary: self.summary.clone(),
-            artifacts: Vec::new(),
-        }
-    }
-}
-
-/// The exit code of an attempt that took too long.
-const TIMED_OUT: i32 = 124;
-/// The exit code of a job that a person ended.
-pub(super) const CANCELLED: i32 = 143;
-/// The exit code of a job that is blocked.
-pub(super) const BLOCKED: i32 = 10;
 
 /// What follows the end of an attempt, beside what was changed in the record.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -150,15 +36,6 @@ pub struct Finished {
     pub payload: Option<Value>,
     /// Where the job goes back to.
     pub go_back: Option<GoBack>,
-}
-
-/// Where a loop goes: the jobs of these nodes, and all that is after them, are to be rewound.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct GoBack {
-    /// The nodes.
-    pub to: Vec<NodeId>,
-    /// Before this instant they do not start again.
-    pub not_before: Option<Timestamp>,
 }
 
 /// Changes the record of a job whose attempt ended, and says what follows.
@@ -194,18 +71,6 @@ pub fn finish(
     end.finished
 }
 
-/// Takes the loop of a job that ended without an attempt of its own, if it has one for that end: a gate blocked it, or a
-/// person rejected or cancelled it.
-pub fn loop_back(record: &mut Record, node: &ManifestNode, at: Timestamp) -> Option<GoBack> {
-    let outcome = NodeOutcome::of(record.status)?;
-    let policy = policy_of(Some(node));
-    let ended = Ended { outcome, ..Ended::exited(1, at) };
-    let mut end =
-        Finish { record, node: Some(node), policy: &policy, ended: &ended, finished: Finished::default() };
-    end.loop_back(outcome);
-    end.finished.go_back
-}
-
 /// Asks the policy of a job that may not start any more what becomes of it, and changes its record accordingly.
 pub fn refuse(
     record: &mut Record,
@@ -232,17 +97,17 @@ pub fn refuse(
 }
 
 /// Returns the policy of a node. One that cannot be read any more allows nothing: the end counts as it is.
-fn policy_of(node: Option<&ManifestNode>) -> Resolved {
+pub(super) fn policy_of(node: Option<&ManifestNode>) -> Resolved {
     let policy = node.and_then(|node| node.policy().ok()).and_then(|policy| policy.resolved().ok());
     policy.unwrap_or_default()
 }
 
-struct Finish<'a> {
-    record: &'a mut Record,
-    node: Option<&'a ManifestNode>,
-    policy: &'a Resolved,
-    ended: &'a Ended,
-    finished: Finished,
+pub(super) struct Finish<'a> {
+    pub(super) record: &'a mut Record,
+    pub(super) node: Option<&'a ManifestNode>,
+    pub(super) policy: &'a Resolved,
+    pub(super) ended: &'a Ended,
+    pub(super) finished: Finished,
 }
 
 impl Finish<'_> {
@@ -451,61 +316,11 @@ impl Finish<'_> {
         list
     }
 
-    fn has_loop(&self, outcome: NodeOutcome) -> bool {
-        self.node.is_some_and(|node| node.loops.iter().any(|edge| edge.on == outcome)) && !self.never_loops()
-    }
-
-    fn never_loops(&self) -> bool {
-        self.node.and_then(|node| node.retry.as_ref()).is_some_and(|retry| retry.mode == "never")
-    }
-
-    fn budget(&self) -> u32 {
-        // A loop that nobody bounded is taken once.
-        self.node.and_then(|node| node.retry.as_ref()).map_or(1, |retry| retry.budget)
-    }
-
-    fn loops(&self) -> u32 {
-        self.record.metadata.number(Metadata::LOOP_COUNT).unwrap_or(0)
-    }
-
-    /// Returns what to say of a failure after which the job may not go back any more.
-    fn exhausted(&self) -> Option<String> {
-        let (attempt, budget) = (self.attempt(), self.budget());
-        let is_stop = self.node.is_some_and(|node| node.uses == "control.gate.stop_condition");
-        let retry = self.node.and_then(|node| node.retry.as_ref());
-        // A stop condition counts its attempts, however it came to them, unless its policy makes some of its own.
-        let counts = is_stop
-            && retry.is_some_and(|retry| retry.mode == "until_gate")
-            && self.policy.max_retries == 0
-            && attempt > budget.saturating_add(1);
-        let is_spent = self.has_loop(NodeOutcome::Failed) && self.loops() >= budget && attempt > budget;
-        let what = if is_stop { "stop-condition failed" } else { "failed" };
-        (counts || is_spent)
-            .then(|| format!("{what} on attempt {attempt}; retry budget exhausted ({budget})"))
-    }
-
-    /// Takes the loop of an outcome, if there is one and it may still be taken.
-    fn loop_back(&mut self, outcome: NodeOutcome) {
-        let count = self.loops();
-        if !self.has_loop(outcome) || count >= self.budget() {
-            return;
-        }
-        let edges = self.node.into_iter().flat_map(|node| &node.loops).filter(|edge| edge.on == outcome);
-        let to: Vec<NodeId> = edges.map(|edge| edge.to.clone()).collect();
-        let delay = self.policy.delays.after(count, self.seed());
-        let not_before = (!delay.is_zero()).then(|| self.ended.at.saturating_add(delay));
-        self.record.metadata.set(Metadata::LOOP_COUNT, count.saturating_add(1));
-        self.record.metadata.set(Metadata::LOOP_TO, to.iter().map(NodeId::as_str).collect::<Vec<_>>());
-        // The instant is kept with the record until the jobs are rewound.
-        self.record.schedule.not_before = not_before;
-        self.finished.go_back = Some(GoBack { to, not_before });
-    }
-
     fn event(&mut self, event: JobEventKind) {
         self.finished.events.push(JobEvent { at: self.ended.at, attempt: self.attempt(), event });
     }
 
-    fn attempt(&self) -> u32 {
+    pub(super) fn attempt(&self) -> u32 {
         self.record.metadata.number(Metadata::NODE_ATTEMPT).unwrap_or(1)
     }
 
@@ -519,7 +334,7 @@ impl Finish<'_> {
         written.or(self.record.started_at).unwrap_or(self.ended.at)
     }
 
-    fn seed(&self) -> JitterSeed {
+    pub(super) fn seed(&self) -> JitterSeed {
         let metadata = &self.record.metadata;
         let id = self.record.id.as_str();
         JitterSeed::new(

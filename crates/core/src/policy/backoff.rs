@@ -24,6 +24,16 @@ pub enum Backoff {
 
 impl Backoff {
     /// Returns an exponential backoff that doubles.
+    ///
+    /// ```
+    /// # use tidewheel_core as tidewheel;
+    /// use tidewheel::policy::{Backoff, JitterSeed, Policy};
+    ///
+    /// let policy = Policy::new().max_retries(3).backoff(Backoff::exponential()).base_delay("1s").resolved()?;
+    /// let delay = |failed| policy.delays.after(failed, JitterSeed::new("run-1", "fetch")).to_string();
+    /// assert_eq!([delay(0), delay(1), delay(2)], ["1s", "2s", "4s"]);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     #[must_use]
     pub const fn exponential() -> Self {
         Self::Exponential(Coefficient::DOUBLE)

@@ -88,11 +88,27 @@ impl Pattern {
 }
 
 /// Matches the node with a name.
+///
+/// ```
+/// # use tidewheel_core as tidewheel;
+/// use tidewheel::policy::{NodeInfo, name};
+///
+/// assert!(name("charge").matches(&NodeInfo::step("charge")));
+/// assert!(!name("charge").matches(&NodeInfo::step("charge_card")));
+/// ```
 pub fn name(name: impl Into<String>) -> Matcher {
     Matcher::Name(name.into())
 }
 
 /// Matches nodes whose name fits a regular expression, anywhere in the name unless it is anchored.
+///
+/// ```
+/// # use tidewheel_core as tidewheel;
+/// use tidewheel::policy::{NodeInfo, pattern};
+///
+/// assert!(pattern("^fetch_").matches(&NodeInfo::step("fetch_rates")));
+/// assert!(!pattern("^fetch_").matches(&NodeInfo::step("prefetch_rates")));
+/// ```
 #[must_use]
 pub fn pattern(pattern: &str) -> Matcher {
     let compiled = Regex::new(pattern).map_err(|error| {
@@ -110,16 +126,41 @@ pub const fn kind(kind: Kind) -> Matcher {
 }
 
 /// Matches nodes of one of several kinds.
+///
+/// ```
+/// # use tidewheel_core as tidewheel;
+/// use tidewheel::policy::{Kind, NodeInfo, kinds};
+///
+/// let folds = kinds([Kind::Reduce, Kind::Accumulator]);
+/// assert!(folds.matches(&NodeInfo::unnamed(Kind::Reduce)));
+/// assert!(!folds.matches(&NodeInfo::step("charge")));
+/// ```
 pub fn kinds(kinds: impl IntoIterator<Item = Kind>) -> Matcher {
     Matcher::Kinds(kinds.into_iter().collect())
 }
 
 /// Matches nodes with a tag.
+///
+/// ```
+/// # use tidewheel_core as tidewheel;
+/// use tidewheel::policy::{NodeInfo, tag};
+///
+/// let tags = ["network".to_owned()];
+/// assert!(tag("network").matches(&NodeInfo { tags: &tags, ..NodeInfo::step("fetch") }));
+/// ```
 pub fn tag(tag: impl Into<String>) -> Matcher {
     Matcher::Tag(tag.into())
 }
 
 /// Matches whatever a function says. It is called only for nodes that no earlier rule matched.
+///
+/// ```
+/// # use tidewheel_core as tidewheel;
+/// use tidewheel::policy::{NodeInfo, predicate};
+///
+/// let unnamed_or_test = predicate(|node| node.name.is_none_or(|name| name.ends_with("_test")));
+/// assert!(unnamed_or_test.matches(&NodeInfo::step("unit_test")));
+/// ```
 pub fn predicate(test: impl Fn(&NodeInfo<'_>) -> bool + Send + Sync + 'static) -> Matcher {
     Matcher::Predicate(Function::new(Arc::new(test)))
 }

@@ -153,6 +153,16 @@ impl Policy {
     }
 
     /// How long one attempt may take: a span, or `"infinity"`, which is the default.
+    ///
+    /// ```
+    /// # use tidewheel_core as tidewheel;
+    /// use tidewheel::policy::Policy;
+    /// use tidewheel::time::Span;
+    ///
+    /// assert_eq!(Policy::new().timeout("1m 30s").resolved()?.timeout.span(), Some(Span::from_secs(90)));
+    /// assert_eq!(Policy::new().timeout("infinity").resolved()?.timeout.span(), None);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     #[must_use]
     pub fn timeout(mut self, span: impl IntoLimit) -> Self {
         self.timeout = self.limit("timeout", span);
@@ -181,6 +191,15 @@ impl Policy {
     }
 
     /// What to do once after the last attempt failed: a function of the node, its input and the failure.
+    ///
+    /// ```
+    /// # use tidewheel_core as tidewheel;
+    /// use tidewheel::policy::{Policy, Recovery};
+    ///
+    /// // Where nobody answers, the rate of yesterday is better than none.
+    /// let policy = Policy::new().max_retries(2).fallback(|_node, _input, _failure| Recovery::value(1.07));
+    /// assert!(policy.says("fallback"));
+    /// ```
     #[must_use]
     pub fn fallback(
         mut self,
@@ -228,6 +247,17 @@ impl Policy {
     }
 
     /// Retries only these failures, by code, type or predicate.
+    ///
+    /// ```
+    /// # use tidewheel_core as tidewheel;
+    /// use tidewheel::policy::{ErrorMatcher, Failure, Policy};
+    ///
+    /// let busy = [ErrorMatcher::from(429), ErrorMatcher::from("timeout")];
+    /// let policy = Policy::new().max_retries(3).retryable_errors(busy).resolved()?;
+    /// assert!(policy.retries(&Failure::new("too many requests").code(429)));
+    /// assert!(!policy.retries(&Failure::new("no such account").code(404)));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     #[must_use]
     pub fn retryable_errors<E: Into<ErrorMatcher>>(mut self, errors: impl IntoIterator<Item = E>) -> Self {
         self.retryable_errors = Some(errors.into_iter().map(Into::into).collect());
@@ -254,6 +284,15 @@ impl Policy {
     }
 
     /// Stops calling what keeps failing.
+    ///
+    /// ```
+    /// # use tidewheel_core as tidewheel;
+    /// use tidewheel::policy::{CircuitBreaker, Policy};
+    ///
+    /// let breaker = CircuitBreaker { failure_threshold: 3, ..CircuitBreaker::new("bank") };
+    /// let policy = Policy::new().circuit_breaker(breaker); // shared by all work that names `bank`
+    /// assert!(policy.resolved().is_ok());
+    /// ```
     #[must_use]
     pub fn circuit_breaker(mut self, breaker: CircuitBreaker) -> Self {
         self.circuit_breaker = Some(breaker);
@@ -313,6 +352,15 @@ impl Policy {
     }
 
     /// How many pieces of this work may start in any window.
+    ///
+    /// ```
+    /// # use tidewheel_core as tidewheel;
+    /// use tidewheel::policy::Policy;
+    ///
+    /// let policy = Policy::new().rate_limit(100, "1m").resolved()?;
+    /// assert_eq!(policy.rate_limit.map(|rate| rate.count), Some(100));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     #[must_use]
     pub fn rate_limit(mut self, count: u32, window: impl IntoSpan) -> Self {
         if let Some(window) = self.span("rate_limit.window", window) {

@@ -146,6 +146,19 @@ impl Run {
     }
 
     /// Puts rules of this run over those of its workflow, or in their place. Belongs before the first input.
+    ///
+    /// ```
+    /// # use tidewheel_core as tidewheel;
+    /// use tidewheel::policy::{Overlay, Policy, Rules, name};
+    /// use tidewheel::workflow::{Workflow, step};
+    ///
+    /// let workflow = Workflow::new("numbers").add(step("inc", |x: i64| x + 1)).build()?;
+    /// let rules = Rules::new([(name("inc"), Policy::new().max_retries(5))])?;
+    /// let run = workflow.run("run-1").with_policies(rules, Overlay::Merge);
+    /// let (_, policy, _) = run.nodes().next().expect("it has a node");
+    /// assert_eq!(policy.max_retries, 5);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     #[must_use]
     pub fn with_policies(mut self, runtime: Rules, overlay: Overlay) -> Self {
         let rules = self.assigned.rules.overlaid(Some(runtime.clone()), overlay);

@@ -143,6 +143,21 @@ impl Context {
 
     /// Returns what makes this work the same as other work, for whoever is asked to do something once: what its policy
     /// says, or the id of this piece of work.
+    ///
+    /// ```
+    /// # use tidewheel_core as tidewheel;
+    /// use tidewheel::work::Context;
+    /// use tidewheel::workflow::{Workflow, step};
+    ///
+    /// // The same over attempts and restarts, so that whoever is asked twice can tell.
+    /// let pay = step("pay", |context: Context, cents: u64| (context.idempotency_key(), cents));
+    /// let mut run = Workflow::new("payment").add(pay).build()?.run("run-1");
+    /// run.react_until_satisfied(500_u64);
+    /// run.react_until_satisfied(500_u64);
+    /// let paid = run.results::<(String, u64)>("pay")?;
+    /// assert_ne!(paid[0].0, paid[1].0); // two inputs are two payments
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     #[must_use]
     pub fn idempotency_key(&self) -> String {
         self.0.key.as_deref().map_or_else(|| self.0.runnable.to_string(), str::to_owned)
@@ -187,6 +202,19 @@ impl Context {
     }
 
     /// Returns the word to stop.
+    ///
+    /// ```
+    /// # use tidewheel_core as tidewheel;
+    /// use tidewheel::work::Context;
+    ///
+    /// fn count(context: Context, to: u64) -> u64 {
+    ///     (0..to).take_while(|_| !context.cancellation().is_cancelled()).count() as u64
+    /// }
+    ///
+    /// let context = Context::empty();
+    /// context.cancellation().cancel();
+    /// assert_eq!(count(context, 1_000_000), 0);
+    /// ```
     #[must_use]
     pub fn cancellation(&self) -> &Cancellation {
         &self.0.cancellation

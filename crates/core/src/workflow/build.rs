@@ -52,6 +52,19 @@ impl WorkflowBuilder {
     }
 
     /// Adds components that come one after the other.
+    ///
+    /// ```
+    /// # use tidewheel_core as tidewheel;
+    /// use tidewheel::workflow::{Workflow, step};
+    ///
+    /// let workflow = Workflow::new("numbers")
+    ///     .pipeline([step("inc", |x: i64| x + 1), step("double", |x: i64| x * 2)])
+    ///     .build()?;
+    /// let mut run = workflow.run("run-1");
+    /// run.react_until_satisfied(20_i64);
+    /// assert_eq!(run.result::<i64>("double")?, Some(42));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     #[must_use]
     pub fn pipeline(mut self, components: impl IntoIterator<Item = Component>) -> Self {
         let mut before: Option<String> = None;
@@ -68,6 +81,21 @@ impl WorkflowBuilder {
     }
 
     /// Removes a component; what came after it comes after its parents. An unknown name changes nothing.
+    ///
+    /// ```
+    /// # use tidewheel_core as tidewheel;
+    /// use tidewheel::workflow::{Workflow, step};
+    ///
+    /// let numbers = Workflow::new("numbers").pipeline([
+    ///     step("inc", |x: i64| x + 1),
+    ///     step("square", |x: i64| x * x),
+    ///     step("double", |x: i64| x * 2),
+    /// ]);
+    /// let mut run = numbers.remove("square").build()?.run("run-1");
+    /// run.react_until_satisfied(20_i64);
+    /// assert_eq!(run.result::<i64>("double")?, Some(42)); // now right after `inc`
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     #[must_use]
     pub fn remove(mut self, name: &str) -> Self {
         let Some(index) = self.components.iter().position(|component| component.name == name) else {
@@ -87,6 +115,18 @@ impl WorkflowBuilder {
     }
 
     /// Adds everything of another workflow. How strictly types are looked at stays as it was here.
+    ///
+    /// ```
+    /// # use tidewheel_core as tidewheel;
+    /// use tidewheel::workflow::{Workflow, step};
+    ///
+    /// let numbers = Workflow::new("numbers").add(step("inc", |x: i64| x + 1));
+    /// let report = Workflow::new("report").add(step("say", |x: i64| format!("it is {x}")).after("inc"));
+    /// let mut run = numbers.merge(report).build()?.run("run-1");
+    /// run.react_until_satisfied(41_i64);
+    /// assert_eq!(run.result::<String>("say")?.as_deref(), Some("it is 42"));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     #[must_use]
     pub fn merge(mut self, other: Self) -> Self {
         self.components.extend(other.components);
@@ -97,6 +137,20 @@ impl WorkflowBuilder {
     }
 
     /// Adds a rule of policy after the ones that are there, so that the builder reads from top to bottom.
+    ///
+    /// ```
+    /// # use tidewheel_core as tidewheel;
+    /// use tidewheel::policy::{NodeInfo, Policy, default, name};
+    /// use tidewheel::workflow::{Workflow, step};
+    ///
+    /// let workflow = Workflow::new("numbers")
+    ///     .add(step("inc", |x: i64| x + 1))
+    ///     .policy(name("inc"), Policy::new().max_retries(3)) // the first that matches counts
+    ///     .policy(default(), Policy::new().timeout("30s"))
+    ///     .build()?;
+    /// assert_eq!(workflow.rules().resolve(&NodeInfo::step("inc")).policy.max_retries, 3);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     #[must_use]
     pub fn policy(mut self, matcher: Matcher, policy: Policy) -> Self {
         self.policies.push((matcher, policy));
@@ -118,6 +172,15 @@ impl WorkflowBuilder {
     }
 
     /// Checks everything and lowers it to a graph.
+    ///
+    /// ```
+    /// # use tidewheel_core as tidewheel;
+    /// use tidewheel::workflow::{Workflow, step};
+    ///
+    /// let lonely = step("double", |x: i64| x * 2).after("inc");
+    /// let errors = Workflow::new("numbers").add(lonely).build().unwrap_err();
+    /// assert!(errors.to_string().contains("inc"), "{errors}");
+    /// ```
     ///
     /// # Errors
     /// Everything that is wrong, each with the name of its component.

@@ -228,6 +228,21 @@ impl Component {
     }
 
     /// What it comes after: one name, or several in order. Without it, the component takes the input.
+    ///
+    /// ```
+    /// # use tidewheel_core as tidewheel;
+    /// use tidewheel::workflow::{Workflow, step};
+    ///
+    /// let workflow = Workflow::new("numbers")
+    ///     .add(step("inc", |x: i64| x + 1))
+    ///     .add(step("double", |x: i64| x * 2))
+    ///     .add(step("pair", |one: i64, two: i64| (one, two)).after(["inc", "double"]))
+    ///     .build()?;
+    /// let mut run = workflow.run("run-1");
+    /// run.react_until_satisfied(20_i64);
+    /// assert_eq!(run.result::<(i64, i64)>("pair")?, Some((21, 40)));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     #[must_use]
     pub fn after(mut self, parents: impl IntoParents) -> Self {
         self.after = parents.into_parents();
@@ -235,6 +250,18 @@ impl Component {
     }
 
     /// Puts a tag on it, for policies to match.
+    ///
+    /// ```
+    /// # use tidewheel_core as tidewheel;
+    /// use tidewheel::policy::{Policy, tag};
+    /// use tidewheel::workflow::{Workflow, step};
+    ///
+    /// let workflow = Workflow::new("rates")
+    ///     .add(step("fetch", |url: String| url.len()).tag("network"))
+    ///     .policy(tag("network"), Policy::io())
+    ///     .build()?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     #[must_use]
     pub fn tag(mut self, tag: impl Into<String>) -> Self {
         self.tags.push(tag.into());
@@ -242,6 +269,17 @@ impl Component {
     }
 
     /// Says that its function is not what it was before, so that stored runs notice.
+    ///
+    /// ```
+    /// # use tidewheel_core as tidewheel;
+    /// use tidewheel::workflow::{Workflow, step};
+    ///
+    /// let before = Workflow::new("numbers").add(step("inc", |x: i64| x + 1)).build()?;
+    /// let after = Workflow::new("numbers").add(step("inc", |x: i64| x + 2).version(2)).build()?;
+    /// let changes = after.changes_since(&before.signature());
+    /// assert_eq!(changes[0].to_string(), "`inc` is not what it was");
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     #[must_use]
     pub const fn version(mut self, version: u32) -> Self {
         self.version = version;

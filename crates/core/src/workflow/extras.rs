@@ -93,6 +93,21 @@ pub struct ContextKey {
 
 impl Component {
     /// Calls a function before each attempt, with the node and its input. An error fails the attempt.
+    ///
+    /// ```
+    /// # use tidewheel_core as tidewheel;
+    /// use tidewheel::policy::Failure;
+    /// use tidewheel::workflow::{Workflow, step};
+    ///
+    /// let charge = step("charge", |cents: u64| cents).hook_before(|_node, cents| match cents.get::<u64>() {
+    ///     Ok(0) => Err(Failure::new("nothing to charge").non_retryable()),
+    ///     _ => Ok(()),
+    /// });
+    /// let mut run = Workflow::new("payment").add(charge).build()?.run("run-1");
+    /// run.react_until_satisfied(0_u64);
+    /// assert_eq!(run.failures()[0].failure.message, "nothing to charge");
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     #[must_use]
     pub fn hook_before(
         mut self,
@@ -114,6 +129,26 @@ impl Component {
     }
 
     /// Reads a value of another component; the work finds it in its context.
+    ///
+    /// ```
+    /// # use tidewheel_core as tidewheel;
+    /// use tidewheel::work::Context;
+    /// use tidewheel::workflow::{Meta, Workflow, accumulator, step};
+    ///
+    /// let workflow = Workflow::new("shop")
+    ///     .add(accumulator("sold", 0, |sold: u32, more: u32| sold + more))
+    ///     .add(
+    ///         step("say", |context: Context, more: u32| {
+    ///             format!("{more} more, {} before", context.state_of::<u32>("sold").unwrap_or(0))
+    ///         })
+    ///         .reads(Meta::StateOf("sold".into())),
+    ///     )
+    ///     .build()?;
+    /// let mut run = workflow.run("run-1");
+    /// run.react_until_satisfied(5_u32);
+    /// assert_eq!(run.result::<String>("say")?.as_deref(), Some("5 more, 0 before"));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     #[must_use]
     pub fn reads(mut self, meta: Meta) -> Self {
         self.extras.reads.push(meta);
@@ -121,6 +156,17 @@ impl Component {
     }
 
     /// Needs a value from outside; a run that does not have it is told so.
+    ///
+    /// ```
+    /// # use tidewheel_core as tidewheel;
+    /// use tidewheel::work::RunContext;
+    /// use tidewheel::workflow::{Workflow, step};
+    ///
+    /// let workflow = Workflow::new("payment").add(step("charge", |cents: u64| cents).needs("api_key")).build()?;
+    /// assert!(workflow.check_context(&RunContext::new()).is_err());
+    /// assert!(workflow.check_context(&RunContext::new().global("api_key", "sk_1")).is_ok());
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     #[must_use]
     pub fn needs(mut self, key: impl Into<String>) -> Self {
         self.extras.needs.push(ContextKey { key: key.into(), default: None });
@@ -128,6 +174,20 @@ impl Component {
     }
 
     /// Uses a value from outside, or this one where nobody gives it.
+    ///
+    /// ```
+    /// # use tidewheel_core as tidewheel;
+    /// use tidewheel::work::Context;
+    /// use tidewheel::workflow::{Workflow, step};
+    ///
+    /// let charge = step("charge", |context: Context, cents: u64| {
+    ///     format!("{cents} cents, {}", context.value("region").and_then(|region| region.as_str()).unwrap_or("?"))
+    /// });
+    /// let mut run = Workflow::new("payment").add(charge.needs_or("region", "eu")).build()?.run("run-1");
+    /// run.react_until_satisfied(500_u64);
+    /// assert_eq!(run.result::<String>("charge")?.as_deref(), Some("500 cents, eu"));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     #[must_use]
     pub fn needs_or(mut self, key: impl Into<String>, default: impl Into<serde_json::Value>) -> Self {
         self.extras.needs.push(ContextKey { key: key.into(), default: Some(default.into()) });

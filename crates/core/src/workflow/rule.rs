@@ -146,6 +146,22 @@ impl Component {
     }
 
     /// When a rule fires: a test of named and inline conditions. Several calls must all be true.
+    ///
+    /// ```
+    /// # use tidewheel_core as tidewheel;
+    /// use tidewheel::workflow::{Workflow, all, cond, condition, not, rule};
+    ///
+    /// let workflow = Workflow::new("parcels")
+    ///     .add(condition("heavy", |grams: &u32| *grams > 2_000))
+    ///     .add(condition("huge", |grams: &u32| *grams > 20_000))
+    ///     .add(rule("parcel").when_all(all([cond("heavy"), not(cond("huge"))])).then(|grams: u32| grams))
+    ///     .build()?;
+    /// let mut run = workflow.run("run-1");
+    /// run.react_until_satisfied(3_000_u32);
+    /// run.react_until_satisfied(30_000_u32);
+    /// assert_eq!(run.results::<u32>("parcel")?, [3_000]);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     #[must_use]
     pub fn when_all(mut self, given: Test) -> Self {
         if let Body::Rule { test, .. } = &mut self.body {

@@ -51,17 +51,11 @@ impl Repository {
             if !is_of_jobs || is_worked_in(&self.top()?) {
                 return Err(LockError::Held(path));
             }
-            match fs::remove_file(&path) {
-                Ok(()) => {}
-                Err(error) if error.kind() == io::ErrorKind::NotFound => {}
-                Err(source) => return Err(LockError::Io { path, source }),
-            }
+            remove(&path)?;
         }
         Ok(())
     }
-}
 
-impl Repository {
     /// Takes away the locks that gits of a job left in the repository and in all of its working trees when they were
     /// killed, and returns which. They were made within this time, which is over.
     ///
@@ -84,10 +78,8 @@ impl Repository {
             if !lock.is_there() || is_git_at_work(&places, age()) {
                 continue;
             }
-            match fs::remove_file(&lock.path) {
-                Ok(()) => cleared.push(lock.path),
-                Err(error) if error.kind() == io::ErrorKind::NotFound => {}
-                Err(source) => return Err(LockError::Io { path: lock.path, source }),
+            if remove(&lock.path)? {
+                cleared.push(lock.path);
             }
         }
         Ok(cleared)
@@ -98,6 +90,15 @@ impl Repository {
 const OTHERS: Duration = Duration::from_secs(1);
 /// By how much two of the clocks of a system may differ.
 const TICK: Duration = Duration::from_millis(100);
+
+/// Removes a lock. Tells whether it was still there.
+fn remove(path: &Path) -> Result<bool, LockError> {
+    match fs::remove_file(path) {
+        Ok(()) => Ok(true),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(false),
+        Err(source) => Err(LockError::Io { path: path.to_owned(), source }),
+    }
+}
 
 /// A lock of git: a file beside the one that is about to be written.
 struct Lock {

@@ -1,31 +1,28 @@
 //! Keeps the lines and the shared states: in memory, or in a store for all its processes. What is let in was
 //! written before, so that a limit holds however a process ends.
 
-use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::sync::atomic::{AtomicI64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 use tidewheel_core::event::Hold;
 use tidewheel_core::policy::Resolved;
-use tidewheel_core::time::{Span, Timestamp};
-use tidewheel_store::{Clock, OwnerId, PutShared, Store, StoreError};
+use tidewheel_store::{Clock, OwnerId, Store};
 use tokio::runtime::Handle;
 use tokio::sync::oneshot;
 
-use super::gates::{Gates, Name, Rows};
-use super::line::{Ask, Asker, Entry, Granted, Held, Line, Permits, Report, Told, number_of};
-use super::pass::{self, Here, LOOK_AGAIN, Passed, Verdict, Waiting};
+use super::line::{Ask, Asker, Entry, Granted, Permits, Report, Told, number_of};
+use super::lines::Lines;
+use super::pass::{self, Here, Passed, Verdict};
+use super::serve::{estimated, tell_changes};
 use crate::driver::Known;
-use crate::pool::ByNumber;
-use crate::telemetry;
 use crate::timers::Timers;
 
 pub(crate) struct Limits {
-    this: Weak<Self>,
-    home: Home,
-    timers: Arc<Timers>,
-    runtime: Handle,
+    pub(super) this: Weak<Self>,
+    pub(super) home: Home,
+    pub(super) timers: Arc<Timers>,
+    pub(super) runtime: Handle,
     /// Who has the slots that are taken here.
     owner: AtomicI64,
     /// Whether work begins when it is let in.
@@ -33,83 +30,9 @@ pub(crate) struct Limits {
     lines: Mutex<Lines>,
 }
 
-enum Home {
+pub(super) enum Home {
     Memory,
     Store(Arc<dyn Store>),
-}
-
-#[derive(Default)]
-struct Lines {
-    /// The lines of policies that were here lately, by their addresses: those of policies that are held, if only
-    /// weakly, are nobody else's.
-    places: ByNumber<(Weak<Resolved>, Arc<str>, usize)>,
-    by_gates: BTreeMap<Arc<Gates>, usize>,
-    by_name: BTreeMap<Name, Vec<usize>>,
-    all: Vec<Line>,
-    /// How often lines had their turn.
-    turns: u64,
-    /// The shared states, where no store has them.
-    rows: Rows,
-    /// Lines with something to do.
-    wanted: BTreeSet<usize>,
-    /// Whether somebody does it.
-    is_busy: bool,
-}
-
-/// As many are let in together: whoever has to write it down writes no more at once.
-const MOST_AT_ONCE: usize = 256;
-/// As many policies are remembered; runs may bring their own.
-const MOST_PLACES: usize = 4_096;
-/// Slots of others are looked for this rarely, at last.
-const LOOK_RARELY: Span = Span::from_millis(2_000);
-/// A store that failed is asked again after this.
-const AGAIN_AFTER: Span = Span::from_millis(250);
-
-/// What one line has to do, and what comes of it.
-struct Batch {
-    line: usize,
-    gates: Arc<Gates>,
-    reports: Vec<Report>,
-    known: Vec<Known>,
-    passed: Passed,
-}
-
-/// Those who wait in a line of which others may get to see more meanwhile.
-struct InLine<'l> {
-    limits: &'l Limits,
-    line: usize,
-}
-
-impl Waiting for InLine<'_> {
-    fn take(&mut self) -> Option<Ask> {
-        loop {
-            let ask = self.limits.lock().all[self.line].pop()?;
-            // No lock is held: an asker has its own.
-            if ask.is_wanted() {
-                return Some(ask);
-            }
-        }
-    }
-
-    fn put_back(&mut self, ask: Ask) {
-        self.limits.lock().all[self.line].put_back(ask);
-    }
-}
-
-impl Waiting for Line {
-    fn take(&mut self) -> Option<Ask> {
-        loop {
-            let ask = self.pop()?;
-            // Whoever has not waited yet wants it.
-            if ask.told.is_none() || ask.is_wanted() {
-                return Some(ask);
-            }
-        }
-    }
-
-    fn put_back(&mut self, ask: Ask) {
-        self.put_back(ask);
-    }
 }
 
 impl Limits {
@@ -234,27 +157,25 @@ impl Limits {
         let (tell, told) = oneshot::channel();
         match permits {
             Some(permits) => self.tell(permits, Told::Failed(tell)),
-            None => {
-                let line = self.lock().line(workflow, policy);
-                let (policy, granted) = (Arc::clone(policy), Granted::default());
-                self.report(line, Report { policy, granted, told: Told::Failed(tell) });
-            }
+            None => self.report_of(workflow, policy, Told::Failed(tell)),
         }
         told
     }
 
     /// Gives a token back that was taken for a retry that is not made.
     pub(crate) fn give_token_back(&self, workflow: &Arc<str>, policy: &Arc<Resolved>) {
-        let line = self.lock().line(workflow, policy);
-        let (policy, granted) = (Arc::clone(policy), Granted::default());
-        self.report(line, Report { policy, granted, told: Told::TokenBack });
+        self.report_of(workflow, policy, Told::TokenBack);
     }
 
     /// Tells how a piece of work ended outside, long after it was let in.
     pub(crate) fn ended_outside(&self, workflow: &Arc<str>, policy: &Arc<Resolved>, succeeded: bool) {
+        self.report_of(workflow, policy, Told::EndedOutside { succeeded });
+    }
+
+    /// Tells something of work that has no permits, or none any more.
+    fn report_of(&self, workflow: &Arc<str>, policy: &Arc<Resolved>, told: Told) {
         let line = self.lock().line(workflow, policy);
-        let (policy, granted) = (Arc::clone(policy), Granted::default());
-        self.report(line, Report { policy, granted, told: Told::EndedOutside { succeeded } });
+        self.report(line, Report { policy: Arc::clone(policy), granted: Granted::default(), told });
     }
 
     fn tell(&self, mut permits: Permits, told: Told) {
@@ -282,36 +203,20 @@ impl Limits {
         self.look_at(lines, line);
     }
 
-    fn clock(&self) -> &Arc<dyn Clock> {
+    pub(super) fn clock(&self) -> &Arc<dyn Clock> {
         self.timers.clock()
     }
 
-    fn here(&self) -> Here {
+    pub(super) fn here(&self) -> Here {
         let (now, owner) = (self.clock().now(), self.owner.load(Ordering::Acquire));
         Here { now, owner, begins_at_once: self.begins_at_once }
     }
 
-    fn lock(&self) -> MutexGuard<'_, Lines> {
+    pub(super) fn lock(&self) -> MutexGuard<'_, Lines> {
         self.lines.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Sees to it that a line gets what it can.
-    fn look_at<'l>(&'l self, mut lines: MutexGuard<'l, Lines>, line: usize) {
-        lines.wanted.insert(line);
-        if std::mem::replace(&mut lines.is_busy, true) {
-            return;
-        }
-        match &self.home {
-            Home::Memory => self.serve_here(lines),
-            Home::Store(_) => {
-                drop(lines);
-                let Some(this) = self.this.upgrade() else { return };
-                drop(self.runtime.spawn(async move { this.serve().await }));
-            }
-        }
-    }
-
-    fn entry(&self, line: usize, policy: &Arc<Resolved>, verdict: Verdict) -> Entry {
+    pub(super) fn entry(&self, line: usize, policy: &Arc<Resolved>, verdict: Verdict) -> Entry {
         match verdict {
             Verdict::Shut(until) => Entry::Shut(until),
             Verdict::In(granted) => {
@@ -319,341 +224,6 @@ impl Limits {
                 Entry::Admitted(Permits { limits, line, policy, granted })
             }
         }
-    }
-
-    /// Does all that is wanted, with the states that are here.
-    fn serve_here<'l>(&'l self, mut lines: MutexGuard<'l, Lines>) {
-        loop {
-            let batches = lines.take_wanted();
-            if batches.is_empty() {
-                break;
-            }
-            let here = self.here();
-            let mut told = Vec::with_capacity(batches.len());
-            for batch in lines.pass_here(batches, here) {
-                told.push(self.end(&mut lines, batch, here.now));
-            }
-            drop(lines);
-            told.into_iter().for_each(Telling::tell);
-            lines = self.lock();
-        }
-        lines.is_busy = false;
-    }
-
-    /// Does all that is wanted, with the states of the store: they are read, changed and written, and only then
-    /// anybody is told.
-    async fn serve(self: Arc<Self>) {
-        let Home::Store(store) = &self.home else { return };
-        loop {
-            let batches = {
-                let mut lines = self.lock();
-                let batches = lines.take_wanted();
-                if batches.is_empty() {
-                    lines.is_busy = false;
-                    return;
-                }
-                batches
-            };
-            match self.read(store.as_ref(), &batches).await {
-                Ok(rows) => self.serve_batches(store.as_ref(), batches, rows).await,
-                Err(StoreError::Closed | StoreError::Broken) => {
-                    self.lock().is_busy = false;
-                    return;
-                }
-                Err(error) => {
-                    tracing::warn!(error = crate::words(&error), "limits cannot be read");
-                    self.put_back(batches);
-                    self.clock().sleep_until(self.clock().now().saturating_add(AGAIN_AFTER)).await;
-                }
-            }
-        }
-    }
-
-    async fn read(&self, store: &dyn Store, batches: &[Batch]) -> Result<Rows, StoreError> {
-        let names: BTreeSet<_> = batches.iter().flat_map(|batch| batch.gates.names()).collect();
-        let mut rows = Rows::default();
-        let own = self.here().owner;
-        let mut has_others = false;
-        for name in names {
-            let found = store.shared(name.kind, &name.name).await?;
-            let (version, body) = found.map_or((0, None), |found| (found.version, Some(found.body)));
-            rows.put(name.clone(), version, body.as_deref());
-        }
-        let slots: BTreeSet<_> = batches.iter().filter_map(|batch| batch.gates.slots.as_ref()).collect();
-        let rates: BTreeSet<_> = batches.iter().filter_map(|batch| batch.gates.rate.as_ref()).collect();
-        for name in &slots {
-            has_others |= rows.slots(name, |slots| (slots.holders().any(|holder| holder != own), false));
-        }
-        for name in &rates {
-            has_others |= rows.rate(name, |rate| (rate.holders().any(|holder| holder != own), false));
-        }
-        if has_others {
-            // Whoever is gone has given nothing back, and never will.
-            let there = store.owners().await?;
-            let is_there = |holder| holder == own || there.contains(&OwnerId(holder));
-            for name in slots {
-                rows.slots(name, |slots| {
-                    let before = slots.taken();
-                    slots.keep(is_there);
-                    ((), slots.taken() != before)
-                });
-            }
-            for name in rates {
-                rows.rate(name, |rate| {
-                    let is_gone = rate.holders().any(|holder| !is_there(holder));
-                    rate.keep(is_there, self.clock().now());
-                    ((), is_gone)
-                });
-            }
-        }
-        Ok(rows)
-    }
-
-    async fn serve_batches(&self, store: &dyn Store, mut batches: Vec<Batch>, mut rows: Rows) {
-        let here = self.here();
-        for batch in &mut batches {
-            batch.count_reports(&mut rows, here);
-        }
-        let let_in = |batch: &mut Batch| {
-            let Batch { line, gates, passed, .. } = batch;
-            let mut waiting = InLine { limits: self, line: *line };
-            pass::let_next_in(gates, &mut rows, &mut waiting, here, passed)
-        };
-        in_turns(&mut batches, let_in);
-        let put = |(name, expected, body): (&Name, u64, String)| PutShared {
-            kind: name.kind.to_owned(),
-            name: name.name.clone(),
-            expected,
-            body: Some(body),
-        };
-        let puts: Vec<PutShared> = rows.changed().map(put).collect();
-        let written = if puts.is_empty() { Ok(true) } else { store.put_shared(puts).await };
-        if let Ok(true) = written {
-            let mut lines = self.lock();
-            let told: Vec<Telling> =
-                batches.into_iter().map(|batch| self.end(&mut lines, batch, here.now)).collect();
-            drop(lines);
-            told.into_iter().for_each(Telling::tell);
-            return;
-        }
-        // Somebody else was quicker, or nobody knows: all of it is looked at again.
-        self.put_back(batches);
-        if let Err(error) = written {
-            tracing::warn!(error = crate::words(&error), "limits cannot be written");
-            self.clock().sleep_until(self.clock().now().saturating_add(AGAIN_AFTER)).await;
-        }
-    }
-
-    fn put_back(&self, batches: Vec<Batch>) {
-        let mut lines = self.lock();
-        for Batch { line, reports, passed, .. } in batches {
-            let row = &mut lines.all[line];
-            row.put_all_back(passed.admitted.into_iter().map(|(ask, _)| ask));
-            let later = std::mem::replace(&mut row.reports, reports);
-            row.reports.extend(later);
-            lines.wanted.insert(line);
-        }
-    }
-
-    /// Ends a look at a line: those who have to wait do, and somebody looks again when that may change.
-    fn end(&self, lines: &mut Lines, batch: Batch, now: Timestamp) -> Telling {
-        let Batch { line, reports, known, passed, gates: _ } = batch;
-        let Passed { admitted, held, is_others, changes } = passed;
-        let facts =
-            reports.into_iter().zip(known).filter_map(|(one, known)| Some((one.told.asker()?, known)));
-        let mut telling =
-            Telling { entered: Vec::new(), waiting: Vec::new(), facts: facts.collect(), changes };
-        for (ask, verdict) in admitted {
-            let entry = self.entry(line, &ask.policy, verdict);
-            telling.entered.push((ask, entry));
-        }
-        let is_let_in = !telling.entered.is_empty();
-        let row = &mut lines.all[line];
-        row.looks = if is_let_in { 0 } else { row.looks.saturating_add(1) };
-        if let Some(timer) = row.timer.take() {
-            self.timers.cancel(timer);
-        }
-        match held {
-            Some(held) => {
-                if let Some(ask) = row.first()
-                    && ask.told.is_some_and(|told| told != held.why)
-                {
-                    ask.told = Some(held.why);
-                    telling.waiting.push((Weak::clone(&ask.asker), ask.id, held.clone()));
-                }
-                row.tell_rest(held.why, |place, ask| {
-                    let held = estimated(&held, &ask.policy, place);
-                    telling.waiting.push((Weak::clone(&ask.asker), ask.id, held));
-                });
-                let at = match self.home {
-                    // In memory only this process changes anything, and it says so.
-                    Home::Memory => Some(held.until).filter(|_| held.why != Hold::ConcurrencyLimit),
-                    Home::Store(_) if is_others => {
-                        let wait = LOOK_AGAIN.as_millis().saturating_mul(u64::from(row.looks.max(1)));
-                        let wait = Span::from_millis(wait.min(LOOK_RARELY.as_millis()));
-                        let at = now.saturating_add(wait);
-                        Some(if held.why == Hold::ConcurrencyLimit { at } else { at.min(held.until) })
-                    }
-                    Home::Store(_) => Some(held.until),
-                };
-                row.blocked = Some(held);
-                row.timer = at.map(|at| self.look_later(line, at));
-            }
-            None => {
-                row.blocked = None;
-                if !row.is_empty() {
-                    lines.wanted.insert(line);
-                }
-            }
-        }
-        if is_let_in {
-            lines.turns += 1;
-            lines.all[line].served = lines.turns;
-        }
-        telling
-    }
-
-    fn look_later(&self, line: usize, at: Timestamp) -> crate::timers::TimerKey {
-        let this = Weak::clone(&self.this);
-        self.timers.at(at, move || {
-            if let Some(this) = this.upgrade() {
-                let mut lines = this.lock();
-                lines.all[line].timer = None;
-                lines.all[line].blocked = None;
-                this.look_at(lines, line);
-            }
-        })
-    }
-}
-
-impl Lines {
-    fn line(&mut self, workflow: &Arc<str>, policy: &Arc<Resolved>) -> usize {
-        let address = Arc::as_ptr(policy).addr() as u64;
-        if let Some((_, of, line)) = self.places.get(&address)
-            && (Arc::ptr_eq(of, workflow) || of == workflow)
-        {
-            return *line;
-        }
-        let gates = Arc::new(Gates::of(workflow, policy));
-        let next = self.all.len();
-        let line = *self.by_gates.entry(Arc::clone(&gates)).or_insert(next);
-        if line == next {
-            let mut rivals = BTreeSet::new();
-            for name in gates.contended() {
-                let lines = self.by_name.entry(name.clone()).or_default();
-                rivals.extend(lines.iter().copied());
-                lines.push(next);
-            }
-            for rival in &rivals {
-                self.all[*rival].rivals.push(next);
-            }
-            self.all.push(Line::new(gates, rivals.into_iter().collect()));
-        }
-        if self.places.len() >= MOST_PLACES {
-            self.places.clear();
-        }
-        self.places.insert(address, (Arc::downgrade(policy), Arc::clone(workflow), line));
-        line
-    }
-
-    /// Tells whether nobody waits for what a line needs, and nobody does anything.
-    fn is_quiet(&self, line: usize) -> bool {
-        let row = &self.all[line];
-        !self.is_busy && row.is_empty() && row.rivals.iter().all(|rival| self.all[*rival].is_empty())
-    }
-
-    /// Takes what is to be done. Whoever needs some of the same as somebody who has something to do gets a turn, too:
-    /// what one gives back another may have.
-    fn take_wanted(&mut self) -> Vec<Batch> {
-        let mut wanted = std::mem::take(&mut self.wanted);
-        let rivals = wanted.iter().flat_map(|line| &self.all[*line].rivals).copied();
-        let waiting: Vec<usize> = rivals.filter(|rival| !self.all[*rival].is_empty()).collect();
-        wanted.extend(waiting);
-        let mut wanted: Vec<usize> = wanted.into_iter().collect();
-        wanted.sort_by_key(|line| self.all[*line].served);
-        wanted.into_iter().map(|line| self.take(line)).collect()
-    }
-
-    fn take(&mut self, line: usize) -> Batch {
-        let row = &mut self.all[line];
-        let reports = std::mem::take(&mut row.reports);
-        Batch { line, gates: Arc::clone(&row.gates), reports, known: Vec::new(), passed: Passed::default() }
-    }
-
-    /// Does what is to be done with the states that are here.
-    fn pass_here(&mut self, mut batches: Vec<Batch>, here: Here) -> Vec<Batch> {
-        let Self { all, rows, .. } = self;
-        for batch in &mut batches {
-            batch.count_reports(rows, here);
-        }
-        in_turns(&mut batches, |batch| {
-            let Batch { line, gates, passed, .. } = batch;
-            pass::let_next_in(gates, rows, &mut all[*line], here, passed)
-        });
-        batches
-    }
-}
-
-impl Batch {
-    fn count_reports(&mut self, rows: &mut Rows, here: Here) {
-        let Self { gates, reports, known, passed, .. } = self;
-        known.extend(reports.iter().map(|one| pass::report(gates, rows, one, here, passed)));
-    }
-}
-
-/// Lets one of each line in, and again, until nobody may begin any more.
-fn in_turns(batches: &mut [Batch], mut let_in: impl FnMut(&mut Batch) -> bool) {
-    let mut open: Vec<&mut Batch> = batches.iter_mut().collect();
-    while !open.is_empty() {
-        open.retain_mut(|batch| let_in(batch) && batch.passed.admitted.len() < MOST_AT_ONCE);
-    }
-}
-
-/// Says when a piece may have its turn that so many are before.
-fn estimated(held: &Held, policy: &Resolved, before: usize) -> Held {
-    let before = u64::try_from(before).unwrap_or(u64::MAX);
-    let later = match (held.why, &policy.rate_limit, &policy.concurrency_limit) {
-        // Whatever stands in the way now, a rate is in the way of those behind.
-        (_, Some(rate), _) => rate.window.as_millis().saturating_mul(before) / u64::from(rate.count.max(1)),
-        (Hold::ConcurrencyLimit, _, Some(limit)) => {
-            LOOK_AGAIN.as_millis().saturating_mul(before / u64::from(limit.limit.max(1)))
-        }
-        _ => 0,
-    };
-    Held { until: held.until.saturating_add(Span::from_millis(later)), ..held.clone() }
-}
-
-/// What is told when no lock is held.
-struct Telling {
-    entered: Vec<(Ask, Entry)>,
-    waiting: Vec<(Weak<dyn Asker>, u64, Held)>,
-    facts: Vec<(oneshot::Sender<Known>, Known)>,
-    changes: Vec<(String, &'static str, &'static str)>,
-}
-
-impl Telling {
-    fn tell(self) {
-        tell_changes(self.changes);
-        for (tell, facts) in self.facts {
-            // Whoever does not wait any more has their reasons.
-            let _told = tell.send(facts);
-        }
-        for (asker, id, held) in self.waiting {
-            if let Some(asker) = asker.upgrade() {
-                asker.waits(id, held);
-            }
-        }
-        for (ask, entry) in self.entered {
-            if let Some(asker) = ask.asker.upgrade() {
-                asker.admitted(ask.id, entry);
-            }
-        }
-    }
-}
-
-fn tell_changes(changes: Vec<(String, &'static str, &'static str)>) {
-    for (name, before, after) in changes {
-        telemetry::breaker_change(&name, before, after);
     }
 }
 
@@ -672,6 +242,7 @@ mod tests {
     use tidewheel_store::{Memory, RealClock};
 
     use super::*;
+    use crate::limits::Held;
 
     /// Counts what it is told, and keeps what it is given.
     #[derive(Default)]

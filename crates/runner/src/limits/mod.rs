@@ -3,7 +3,9 @@
 mod gates;
 mod keeper;
 mod line;
+mod lines;
 mod pass;
+mod serve;
 
 pub(crate) use keeper::Limits;
 pub(crate) use line::{Ask, Asker, Entry, Held, Permits, waited_too_long};

@@ -32,6 +32,26 @@ impl RunHandle {
     /// Ends all work of the run that is not over. Async work is dropped at its next await point; other work is
     /// told through its context.
     ///
+    /// ```
+    /// # mod tidewheel { pub use tidewheel_core::*; pub use tidewheel_runner::*; pub use tidewheel_store as store; }
+    /// use tidewheel::workflow::{Workflow, step};
+    /// use tidewheel::{Runner, RunnerOptions};
+    /// use tidewheel::store::Status;
+    ///
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// let workflow = Workflow::new("patience")
+    ///     .add(step("wait", |_: u64| async { std::future::pending::<u64>().await }))
+    ///     .build()?;
+    /// let runner = Runner::in_memory(RunnerOptions::new()).await?;
+    /// let run = runner.run("first", &workflow, 1_u64).await?;
+    /// run.cancel().await?;
+    /// assert_eq!(run.wait().await?, Status::Cancelled);
+    /// # runner.shutdown().await;
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
     /// # Errors
     /// There is no such run, or the store failed.
     pub async fn cancel(&self) -> Result<(), CommandError> {
@@ -61,6 +81,34 @@ impl RunHandle {
 
     /// Gives work that failed all its attempts again, and what comes after it another chance; returns how many pieces.
     /// Where another process drives the run, it is asked, and nobody knows yet.
+    ///
+    /// ```
+    /// # mod tidewheel { pub use tidewheel_core::*; pub use tidewheel_runner::*; pub use tidewheel_store as store; }
+    /// use std::sync::Arc;
+    /// use std::sync::atomic::{AtomicBool, Ordering};
+    /// use tidewheel::workflow::{Workflow, step};
+    /// use tidewheel::{Runner, RunnerOptions};
+    /// use tidewheel::store::Status;
+    ///
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// let is_open = Arc::new(AtomicBool::new(false));
+    /// let bank = Arc::clone(&is_open);
+    /// let pay = step("pay", move |cents: u64| {
+    ///     if bank.load(Ordering::SeqCst) { Ok(cents) } else { Err("the bank is closed".to_owned()) }
+    /// });
+    /// let workflow = Workflow::new("payment").add(pay).build()?;
+    /// let runner = Runner::in_memory(RunnerOptions::new()).await?;
+    /// let run = runner.run("first", &workflow, 500_u64).await?;
+    /// assert_eq!(run.wait().await?, Status::Failed);
+    ///
+    /// is_open.store(true, Ordering::SeqCst);
+    /// assert_eq!(run.retry().await?, Some(1)); // one piece of work
+    /// assert_eq!(run.result::<u64>("pay").await?, 500);
+    /// # runner.shutdown().await;
+    /// # Ok(())
+    /// # }
+    /// ```
     ///
     /// # Errors
     /// What came after it went on without it, or the store failed.

@@ -77,6 +77,25 @@ impl RunHandle {
 
     /// Gives the run an input under a key. The same key twice is one input.
     ///
+    /// ```
+    /// # mod tidewheel { pub use tidewheel_core::*; pub use tidewheel_runner::*; pub use tidewheel_store as store; }
+    /// use tidewheel::workflow::{Workflow, step};
+    /// use tidewheel::{Runner, RunnerOptions};
+    ///
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// let workflow = Workflow::new("numbers").add(step("inc", |x: i64| x + 1)).build()?;
+    /// let runner = Runner::in_memory(RunnerOptions::new()).await?;
+    /// let run = runner.start("first", &workflow).await?;
+    /// run.input_keyed("order-7", 41_i64).await?;
+    /// run.input_keyed("order-7", 41_i64).await?; // whoever is unsure gives it again
+    /// run.wait().await?;
+    /// assert_eq!(run.results::<i64>("inc").await?, [42]);
+    /// # runner.shutdown().await;
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
     /// # Errors
     /// As of [`RunHandle::input`].
     pub async fn input_keyed<T: Payload>(&self, key: impl Into<String>, input: T) -> Result<(), InputError> {
@@ -171,6 +190,25 @@ impl RunHandle {
     ///
     /// What it returns is stored. If the component fails, or gives nothing, that is an error as soon as the run
     /// has nothing left to do.
+    ///
+    /// ```
+    /// # mod tidewheel { pub use tidewheel_core::*; pub use tidewheel_runner::*; pub use tidewheel_store as store; }
+    /// use tidewheel::workflow::{Workflow, step};
+    /// use tidewheel::{ResultError, Runner, RunnerOptions};
+    ///
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// let parse = step("parse", |text: String| text.parse::<i64>());
+    /// let workflow = Workflow::new("numbers").add(parse).build()?;
+    /// let runner = Runner::in_memory(RunnerOptions::new()).await?;
+    /// let run = runner.run("first", &workflow, "42".to_owned()).await?;
+    /// assert_eq!(run.result::<i64>("parse").await?, 42);
+    /// run.input("forty-two".to_owned()).await?;
+    /// assert!(matches!(run.result::<i64>("parse").await, Err(ResultError::Failed { .. })));
+    /// # runner.shutdown().await;
+    /// # Ok(())
+    /// # }
+    /// ```
     ///
     /// # Errors
     /// There is no such value, and there will be none; or the run does not go on by itself.

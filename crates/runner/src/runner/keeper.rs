@@ -12,8 +12,9 @@ use tidewheel_core::work::Token;
 use tidewheel_store::{Claim, Command, Filter, NewCommand, Status, StoreError, Wanted};
 
 use super::active::{Active, By, Lost, Said};
-use super::core::{Core, MOST_RESTING};
+use super::core::Core;
 use super::error::StartError;
+use super::held::MOST_RESTING;
 use super::load::{Opened, Wake};
 
 /// As many runs are claimed at once.

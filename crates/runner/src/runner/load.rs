@@ -1,23 +1,21 @@
-//! From the store into this process: runs are created, claimed, replayed and taken up again.
+//! From the store into this process: runs are claimed, replayed and taken up again.
 
 use std::sync::Arc;
 
-use tidewheel_core::fact::{RunId, Value};
+use tidewheel_core::fact::RunId;
 use tidewheel_core::run::Run;
 use tidewheel_core::time::Span;
 use tidewheel_core::workflow::Workflow;
-use tidewheel_store::{
-    Append, Batch, Claim, Claimed, Guard, Lease, NewRun, RunRecord, Status, StoreError, Unavailable, Wanted,
-};
+use tidewheel_store::{Claim, Claimed, Lease, RunRecord, Status, StoreError, Unavailable, Wanted};
 use tokio::sync::{Semaphore, oneshot};
 
-use super::active::{Active, Beginning, By, Lost, Mode, Right, waiting_for_people};
-use super::core::{Core, Found, Registered};
+use super::active::{Active, Beginning, Lost, Mode, Right, waiting_for_people};
+use super::core::Core;
 use super::definition::Definition;
 use super::error::StartError;
-use super::handle::LOOK_AGAIN;
-use super::keeper::AGAIN_AFTER;
+use super::held::Found;
 use super::options::StartOptions;
+use super::registry::Registered;
 use crate::telemetry;
 
 /// Where a run is.
@@ -41,234 +39,7 @@ pub(super) enum Wake {
 /// What is on its way already is looked at again after this.
 const SOON: Span = Span::from_millis(5);
 
-/// So often may a run go wrong in this process before it is put aside.
-const MOST_CRASHES: u32 = 3;
-
 impl Core {
-    /// Starts a run, or attaches to it if it exists.
-    pub(super) async fn start(
-        self: &Arc<Self>,
-        id: &RunId,
-        workflow: &Workflow,
-        options: &StartOptions,
-        input: Option<Value>,
-        is_new: IsNew,
-    ) -> Result<(), StartError> {
-        if self.is_closing() {
-            return Err(StartError::Closed);
-        }
-        let was_known = self.registered(workflow.name(), workflow.version()).is_some();
-        self.register(workflow, options)?;
-        let started = self.start_registered(id, workflow, options, input, is_new).await;
-        if let Err(StartError::Changed { .. } | StartError::OtherWorkflow { .. }) = &started
-            && !was_known
-        {
-            // Whoever comes with the right definition must not find this one in its place.
-            self.unregister(workflow);
-        }
-        started
-    }
-
-    async fn start_registered(
-        self: &Arc<Self>,
-        id: &RunId,
-        workflow: &Workflow,
-        options: &StartOptions,
-        input: Option<Value>,
-        is_new: IsNew,
-    ) -> Result<(), StartError> {
-        self.check(workflow, options)?;
-        if let Some(value) = &input {
-            value.to_text().map_err(StartError::Input)?;
-        }
-        self.give(id, options);
-        let is_full = self.options().takes_due_runs && self.room() == 0;
-        if is_full {
-            match self.enqueue(id, workflow, options, input.clone()).await? {
-                Ok(()) => {
-                    self.want_room(true);
-                    self.look.notify_one();
-                    return Ok(());
-                }
-                Err(Lost::Exists) if is_new == IsNew::Must => return Err(exists(id)),
-                Err(_) => {}
-            }
-        }
-        loop {
-            match self.find_or_load(id) {
-                Found::Here(_) if is_new == IsNew::Must => return Err(exists(id)),
-                Found::Here(active) => {
-                    check_same(id, workflow, active.workflow())?;
-                    if self.wake(&active).await? {
-                        return Ok(());
-                    }
-                }
-                // Closed when it is done; that is no error here.
-                Found::Wait(done) => drop(done.acquire().await),
-                Found::Mine(_) => match self.create(id, workflow, options, input.clone()).await {
-                    Ok(()) => return Ok(()),
-                    Err(Lost::Exists) if is_new == IsNew::Must => return Err(exists(id)),
-                    Err(lost @ (Lost::Exists | Lost::PerhapsOurs)) => {
-                        let record = self.store().find(id).await?;
-                        let is_ours =
-                            record.as_ref().is_some_and(|record| record.owner == Some(self.owner()));
-                        if is_new == IsNew::Must && !(is_ours && matches!(lost, Lost::PerhapsOurs)) {
-                            return Err(exists(id));
-                        }
-                        if let Some(definition) = self.store().definition(id).await? {
-                            let stored = Definition::read(id, &definition)?;
-                            let changes = workflow.changes_since(&stored.signature);
-                            if stored.signature.workflow == workflow.name() && !changes.is_empty() {
-                                return Err(StartError::Changed { run: id.clone(), changes });
-                            }
-                        }
-                        if let Some(record) = &record {
-                            check_workflow(id, workflow, record)?;
-                            // Somebody takes it when there is room.
-                            if is_full && goes_on_by_itself(record.status) && record.owner.is_none() {
-                                self.want_room(true);
-                                self.look.notify_one();
-                                return Ok(());
-                            }
-                        }
-                        match self.open(id, Some(options), Wake::Attach).await? {
-                            Opened::Here(active) if !self.wake(&active).await? => {}
-                            Opened::Here(_) | Opened::Elsewhere => return Ok(()),
-                        }
-                    }
-                    Err(lost @ (Lost::Crashed(_) | Lost::Otherwise(_) | Lost::NotAwaited(_))) => {
-                        return Err(StartError::Store(StoreError::Other(lost.to_string().into())));
-                    }
-                },
-            }
-        }
-    }
-
-    /// Sees to it that a run that is here goes on, if it can. Tells whether it is still here.
-    async fn wake(&self, active: &Arc<Active>) -> Result<bool, StartError> {
-        // What somebody paused stays so, also when the program is started again.
-        match active.mode() {
-            // Somebody else creates it just now: when this returns, it is stored.
-            Mode::Going | Mode::Paused if active.fence().is_none() => {
-                let (ack, stored) = oneshot::channel();
-                let is_asked = active.dismiss(By::Caller(ack), None);
-                return Ok(is_asked && matches!(stored.await, Ok(Ok(()))));
-            }
-            Mode::Going | Mode::Paused => return Ok(true),
-            // It is over, and leaves again.
-            Mode::Aside { status: Status::Cancelled, .. } => {
-                active.go_on();
-                return Ok(true);
-            }
-            // It was put aside again, or is over: that is how it is.
-            Mode::Leaving { status: Status::Parked | Status::Cancelled, .. }
-            | Mode::Gone { status: Some(Status::Parked | Status::Cancelled), .. } => {
-                self.until_gone(active).await;
-                return Ok(true);
-            }
-            Mode::Aside { .. } | Mode::Leaving { .. } | Mode::Gone { .. } => {}
-        }
-        let (ack, stored) = oneshot::channel();
-        if !active.resume(By::Caller(ack)) {
-            self.until_gone(active).await;
-            return Ok(false);
-        }
-        match stored.await {
-            Ok(Ok(())) => Ok(true),
-            Ok(Err(lost)) => Err(StartError::Store(StoreError::Other(lost.to_string().into()))),
-            Err(_) => Err(StartError::Closed),
-        }
-    }
-
-    /// Waits until a run that leaves this process has left it.
-    pub(super) async fn until_gone(&self, active: &Arc<Active>) {
-        loop {
-            let changed = self.changed.notified();
-            let is_here = self.held(active.id()).is_some_and(|here| Arc::ptr_eq(&here, active));
-            if !is_here || matches!(active.mode(), Mode::Going | Mode::Paused) {
-                return;
-            }
-            tokio::select! {
-                biased;
-                () = changed => {}
-                () = self.sleep(LOOK_AGAIN) => {}
-            }
-        }
-    }
-
-    async fn create(
-        self: &Arc<Self>,
-        id: &RunId,
-        workflow: &Workflow,
-        options: &StartOptions,
-        input: Option<Value>,
-    ) -> Result<(), Lost> {
-        let new = NewRun {
-            workflow: workflow.name().to_owned(),
-            workflow_version: workflow.version(),
-            definition: self.written(workflow, options),
-            owner: Some(self.owner()),
-        };
-        let beginning = Beginning {
-            run: fresh_run(id, workflow, options),
-            workflow: workflow.clone(),
-            deadline: options.deadline,
-            checkpoints: options.checkpoints,
-            right: Right::New(Box::new(new)),
-            version: 0,
-            mode: Mode::Going,
-            pause_reason: None,
-        };
-        let active = Active::new(Arc::clone(self), beginning);
-        self.hold(Arc::clone(&active));
-        let (ack, stored) = oneshot::channel();
-        active.create(input, ack);
-        stored.await.unwrap_or_else(|_| Err(Lost::Otherwise("the runner shuts down".to_owned())))
-    }
-
-    /// Stores a run for which there is no room now. Somebody takes it when there is.
-    async fn enqueue(
-        &self,
-        id: &RunId,
-        workflow: &Workflow,
-        options: &StartOptions,
-        input: Option<Value>,
-    ) -> Result<Result<(), Lost>, StartError> {
-        let now = self.clock().now();
-        let mut run = fresh_run(id, workflow, options);
-        let mut events = Batch::new();
-        let has_input = input.is_some();
-        if let Some(input) = input {
-            for event in run.plan_accepted(input, now, None) {
-                let line = event.to_json(workflow).map_err(StartError::Input)?;
-                events.push(&line);
-            }
-        }
-        let append = Append {
-            run: id.clone(),
-            guard: Guard::New(Box::new(NewRun {
-                workflow: workflow.name().to_owned(),
-                workflow_version: workflow.version(),
-                definition: self.written(workflow, options),
-                owner: None,
-            })),
-            expected: 0,
-            events,
-            status: if has_input { Status::Running } else { Status::Waiting },
-            reason: None,
-            wake_at: has_input.then_some(now),
-            handled: Vec::new(),
-            letters: Vec::new(),
-            checkpoint: None,
-            release: false,
-        };
-        let answers = self.store().append(vec![append]).await?;
-        Ok(match answers.into_iter().next() {
-            Some(Ok(_)) => Ok(()),
-            _ => Err(Lost::Exists),
-        })
-    }
-
     /// Finds a run here, or claims it and loads it.
     pub(super) async fn open(
         self: &Arc<Self>,
@@ -322,7 +93,7 @@ impl Core {
 
     /// Claims a run that nobody drives, or that is this process's without being here: the answer to an earlier
     /// claim got lost, or it went wrong here.
-    async fn take(&self, id: &RunId) -> Result<Option<(Lease, RunRecord, String)>, StoreError> {
+    pub(super) async fn take(&self, id: &RunId) -> Result<Option<(Lease, RunRecord, String)>, StoreError> {
         loop {
             let owner = self.owner();
             let claimed = self.claim(Claim { owner, wanted: Wanted::Run(id.clone()) }).await?;
@@ -400,7 +171,7 @@ impl Core {
     }
 
     /// Loads a run that was claimed. If that fails, the run is given back as it was.
-    pub(super) async fn load(
+    async fn load(
         self: &Arc<Self>,
         lease: Lease,
         record: &RunRecord,
@@ -510,64 +281,6 @@ impl Core {
             version: record.workflow_version,
         })
     }
-
-    /// A run went wrong in this process in a way that is not the failure of its work. It is taken up again from
-    /// what is stored; one that keeps going wrong is put aside.
-    pub(super) fn crashed(self: &Arc<Self>, id: &RunId, why: String) {
-        let count = self.count_crash(id);
-        let (this, id) = (Arc::clone(self), id.clone());
-        drop(tokio::runtime::Handle::try_current().map(|runtime| {
-            runtime.spawn(async move {
-                tracing::error!(run = %id, why, count, "run crashed and is taken up again");
-                while let Err(error) = this.take_up_again(&id, count, &why).await {
-                    tracing::error!(run = %id, error = crate::words(&error), "run cannot be taken up again");
-                    if !is_passing(&error) || this.is_closing() {
-                        return;
-                    }
-                    this.sleep(AGAIN_AFTER).await;
-                }
-            })
-        }));
-    }
-
-    async fn take_up_again(self: &Arc<Self>, id: &RunId, count: u32, why: &str) -> Result<(), StartError> {
-        if count >= MOST_CRASHES {
-            // Whoever resumes it gives it as many chances again.
-            self.forget_crashes(id);
-            return self.park(id, why.to_owned()).await;
-        }
-        if let Opened::Here(active) = self.open(id, None, Wake::Keep).await? {
-            active.go_on();
-        }
-        Ok(())
-    }
-
-    /// Puts a run aside with the reason.
-    pub(super) async fn park(&self, id: &RunId, reason: String) -> Result<(), StartError> {
-        let Some((lease, record, _)) = self.take(id).await? else { return Ok(()) };
-        let told = reason.clone();
-        let append = Append {
-            run: id.clone(),
-            guard: Guard::Held { key: lease.key, fence: lease.fence },
-            expected: record.version,
-            events: Batch::new(),
-            status: Status::Parked,
-            reason: Some(reason),
-            wake_at: None,
-            handled: Vec::new(),
-            letters: Vec::new(),
-            checkpoint: None,
-            release: true,
-        };
-        if let Err(error) = self.store().append(vec![append]).await {
-            self.give_back(vec![lease]);
-            return Err(error.into());
-        }
-        self.metrics().run(Status::Parked);
-        telemetry::park(id, &told);
-        self.changed.notify_waiters();
-        Ok(())
-    }
 }
 
 /// A run that somebody loads. Whoever waits for it is told when this is over, however it ends.
@@ -583,57 +296,11 @@ impl Drop for Loading {
     }
 }
 
-/// Tells whether an error is not that of the run, so that another try may go better.
-pub(super) fn is_passing(error: &StartError) -> bool {
-    matches!(error, StartError::Closed | StartError::Store(StoreError::Unavailable { .. }))
-}
-
-const fn goes_on_by_itself(status: Status) -> bool {
-    matches!(status, Status::Running | Status::Waiting | Status::Completed | Status::Failed)
-}
-
-/// Whether a run must not exist yet.
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum IsNew {
-    Must,
-    May,
-}
-
-fn exists(id: &RunId) -> StartError {
-    StartError::Exists { run: id.clone() }
-}
-
-fn fresh_run(id: &RunId, workflow: &Workflow, options: &StartOptions) -> Run {
+/// Returns a run with what it is given, to which nothing has happened yet.
+pub(super) fn fresh_run(id: &RunId, workflow: &Workflow, options: &StartOptions) -> Run {
     let run = workflow.run(id.clone()).with_context(options.context.clone());
     match &options.policies {
         None => run,
         Some((rules, overlay)) => run.with_policies(rules.clone(), *overlay),
     }
-}
-
-fn check_same(id: &RunId, wanted: &Workflow, found: &Workflow) -> Result<(), StartError> {
-    if wanted.name() != found.name() || wanted.version() != found.version() {
-        return Err(StartError::OtherWorkflow {
-            run: id.clone(),
-            found: found.name().to_owned(),
-            found_version: found.version(),
-            wanted: wanted.name().to_owned(),
-            wanted_version: wanted.version(),
-        });
-    }
-    let changes = wanted.changes_since(&found.signature());
-    if changes.is_empty() { Ok(()) } else { Err(StartError::Changed { run: id.clone(), changes }) }
-}
-
-fn check_workflow(id: &RunId, wanted: &Workflow, record: &RunRecord) -> Result<(), StartError> {
-    if wanted.name() == record.workflow && wanted.version() == record.workflow_version {
-        return Ok(());
-    }
-    Err(StartError::OtherWorkflow {
-        run: id.clone(),
-        found: record.workflow.clone(),
-        found_version: record.workflow_version,
-        wanted: wanted.name().to_owned(),
-        wanted_version: wanted.version(),
-    })
 }

@@ -6,11 +6,8 @@ use std::sync::Arc;
 
 use prometheus_client::encoding::text::encode;
 use prometheus_client::registry::Registry;
-use serde_json::value::to_raw_value;
 use tidewheel_core::fact::{Payload, RunId, Value};
-use tidewheel_core::policy::Failure;
 use tidewheel_core::time::Span;
-use tidewheel_core::work::Token;
 use tidewheel_core::workflow::Workflow;
 use tidewheel_store::{
     Clock, DeadLetter, Filter, Memory, Page, RealClock, RunRecord, Sqlite, Store, StoreError,
@@ -18,14 +15,13 @@ use tidewheel_store::{
 use tokio::sync::broadcast;
 use tokio::task::AbortHandle;
 
-use super::active::{By, Said};
+use super::active::By;
 use super::core::Core;
 use super::error::{CommandError, StartError};
 use super::handle::RunHandle;
 use super::hooks::RunEvent;
-use super::keeper::Asked;
-use super::load::IsNew;
 use super::options::{RunnerOptions, StartOptions};
+use super::start::IsNew;
 
 /// Drives runs that survive the end of the process.
 ///
@@ -52,10 +48,10 @@ use super::options::{RunnerOptions, StartOptions};
 /// # }
 /// ```
 #[derive(Clone)]
-pub struct Runner(Arc<Service>);
+pub struct Runner(pub(super) Arc<Service>);
 
-struct Service {
-    core: Arc<Core>,
+pub(super) struct Service {
+    pub(super) core: Arc<Core>,
     tasks: Vec<AbortHandle>,
 }
 
@@ -108,6 +104,29 @@ impl Runner {
     /// Makes a workflow known: its runs in the store that nobody drives are driven here from now on, and its
     /// older versions may be registered beside it.
     ///
+    /// ```
+    /// # mod tidewheel { pub use tidewheel_core::*; pub use tidewheel_runner::*; pub use tidewheel_store as store; }
+    /// use std::sync::Arc;
+    /// use tidewheel::workflow::{Workflow, step};
+    /// use tidewheel::{Runner, RunnerOptions};
+    /// use tidewheel::store::{Memory, RealClock, Store};
+    ///
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// let store: Arc<dyn Store> = Arc::new(Memory::new(Arc::new(RealClock::new())));
+    /// let workflow = Workflow::new("numbers").add(step("inc", |x: i64| x + 1)).build()?;
+    /// let runner = Runner::with_store(Arc::clone(&store), RunnerOptions::new()).await?;
+    /// runner.run("first", &workflow, 41_i64).await?;
+    /// runner.shutdown().await; // or the end of the process, however it comes
+    ///
+    /// let next = Runner::with_store(store, RunnerOptions::new()).await?;
+    /// next.register(&workflow)?; // goes on with whatever is left of its runs
+    /// assert_eq!(next.get("first").await?.result::<i64>("inc").await?, 42);
+    /// # next.shutdown().await;
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
     /// # Errors
     /// Another definition has that name and version, or a policy cannot act.
     pub fn register(&self, workflow: &Workflow) -> Result<(), StartError> {
@@ -145,6 +164,23 @@ impl Runner {
 
     /// Starts a run that must not exist yet.
     ///
+    /// ```
+    /// # mod tidewheel { pub use tidewheel_core::*; pub use tidewheel_runner::*; pub use tidewheel_store as store; }
+    /// use tidewheel::workflow::{Workflow, step};
+    /// use tidewheel::{Runner, RunnerOptions, StartError};
+    ///
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// let workflow = Workflow::new("numbers").add(step("inc", |x: i64| x + 1)).build()?;
+    /// let runner = Runner::in_memory(RunnerOptions::new()).await?;
+    /// runner.start_new("first", &workflow).await?;
+    /// let again = runner.start_new("first", &workflow).await;
+    /// assert!(matches!(again, Err(StartError::Exists { .. })));
+    /// # runner.shutdown().await;
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
     /// # Errors
     /// It exists, or as of [`Runner::start`].
     pub async fn start_new(
@@ -157,6 +193,22 @@ impl Runner {
 
     /// Starts a run with its first input, stored together. A run of that id that exists is attached to, and gets
     /// no input.
+    ///
+    /// ```
+    /// # mod tidewheel { pub use tidewheel_core::*; pub use tidewheel_runner::*; pub use tidewheel_store as store; }
+    /// use tidewheel::workflow::{Workflow, step};
+    /// use tidewheel::{Runner, RunnerOptions};
+    ///
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// let workflow = Workflow::new("numbers").add(step("inc", |x: i64| x + 1)).build()?;
+    /// let runner = Runner::in_memory(RunnerOptions::new()).await?;
+    /// let run = runner.run("first", &workflow, 41_i64).await?;
+    /// assert_eq!(run.result::<i64>("inc").await?, 42);
+    /// # runner.shutdown().await;
+    /// # Ok(())
+    /// # }
+    /// ```
     ///
     /// # Errors
     /// As of [`Runner::start`].
@@ -236,56 +288,6 @@ impl Runner {
         }
     }
 
-    /// Ends a piece of work from outside: this is its result. The work was given the token with
-    /// [`Context::token`](tidewheel_core::work::Context::token); whoever has it may be another process.
-    ///
-    /// # Errors
-    /// Nobody waits for it, or the store failed. Where another process drives the run it is asked, and nobody knows
-    /// yet.
-    pub async fn complete<T: Payload>(&self, token: &Token, value: T) -> Result<(), CommandError> {
-        let value = Value::new(value);
-        let text = value.to_text().map_err(CommandError::Unserialisable)?;
-        let asked = Asked::Complete { token: token.to_string(), value: text };
-        self.end_outside(token, &asked, || Said::Completed(value.clone())).await
-    }
-
-    /// Ends an attempt at a piece of work from outside: it failed. Its policy says what follows.
-    ///
-    /// # Errors
-    /// Nobody waits for it, or the store failed.
-    pub async fn fail(&self, token: &Token, failure: Failure) -> Result<(), CommandError> {
-        let text = to_raw_value(&failure).expect("invariant: a failure has no key that is not a string");
-        let asked = Asked::Fail { token: token.to_string(), failure: text };
-        self.end_outside(token, &asked, || Said::Failed(failure.clone())).await
-    }
-
-    /// Says that a piece of work that somebody outside has is alive.
-    ///
-    /// # Errors
-    /// Nobody waits for it, or the store failed.
-    pub async fn heartbeat(&self, token: &Token) -> Result<(), CommandError> {
-        let asked = Asked::Heartbeat { token: token.to_string() };
-        self.end_outside(token, &asked, || Said::Alive).await
-    }
-
-    async fn end_outside(
-        &self,
-        token: &Token,
-        asked: &Asked,
-        said: impl FnMut() -> Said,
-    ) -> Result<(), CommandError> {
-        match self.get(token.run.clone()).await {
-            Ok(run) => run.end_from_outside(token, asked, said).await,
-            // Whoever drives it knows its workflow.
-            Err(StartError::Unregistered { run, .. }) => {
-                self.0.core.store().send(asked.command(&run)).await??;
-                Ok(())
-            }
-            Err(StartError::NotFound { run }) => Err(CommandError::NotFound { run }),
-            Err(error) => Err(error.into()),
-        }
-    }
-
     /// Returns work that was put aside after it failed, oldest first, page by page; of one run or of all. What is
     /// tried again with [`RunHandle::retry_work`] is no longer among it.
     ///
@@ -300,6 +302,24 @@ impl Runner {
     }
 
     /// Returns runs of the store, newest first, page by page.
+    ///
+    /// ```
+    /// # mod tidewheel { pub use tidewheel_core::*; pub use tidewheel_runner::*; pub use tidewheel_store as store; }
+    /// use tidewheel::workflow::{Workflow, step};
+    /// use tidewheel::{Runner, RunnerOptions};
+    /// use tidewheel::store::{Filter, Status};
+    ///
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// let workflow = Workflow::new("numbers").add(step("inc", |x: i64| x + 1)).build()?;
+    /// let runner = Runner::in_memory(RunnerOptions::new()).await?;
+    /// runner.run("first", &workflow, 41_i64).await?.wait().await?;
+    /// let over = Filter { statuses: vec![Status::Completed], ..Filter::default() };
+    /// assert_eq!(runner.list(over).await?.rows[0].id.as_str(), "first");
+    /// # runner.shutdown().await;
+    /// # Ok(())
+    /// # }
+    /// ```
     ///
     /// # Errors
     /// The store failed.

@@ -53,6 +53,21 @@ impl Sqlite {
     ///
     /// It waits for the disk, and for its turn where the shape of the database must change while others write.
     ///
+    /// ```
+    /// # mod tidewheel { pub use tidewheel_store as store; }
+    /// use std::sync::Arc;
+    /// use tidewheel::store::{Filter, RealClock, Sqlite, Store};
+    ///
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let folder = tempfile::tempdir()?;
+    /// # let path = folder.path().join("orders.db");
+    /// let store = Sqlite::open(&path, Arc::new(RealClock::new()))?;
+    /// assert!(store.list(Filter::default()).await?.rows.is_empty());
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
     /// # Errors
     /// The file cannot be used now, is no database of ours, or was written by a later release.
     pub fn open(path: impl AsRef<Path>, clock: Arc<dyn Clock>) -> Result<Self, StoreError> {

@@ -13,7 +13,7 @@ use tidewheel_runner::Sent;
 use tidewheel_store::{DeadLetter, Store as _};
 
 use super::VERSION;
-use super::ask::{Patience, wait};
+use super::follow::{Patience, wait};
 use crate::commands::policy::Format;
 use crate::error::{Code, CommandError, Ending};
 use crate::exit::Exit;

@@ -63,6 +63,25 @@ impl Story {
 
     /// Tells the story of the lines of a log.
     ///
+    /// ```
+    /// # use tidewheel_core as tidewheel;
+    /// use tidewheel::view::Story;
+    /// use tidewheel::workflow::{Workflow, step};
+    ///
+    /// let workflow = Workflow::new("numbers").add(step("inc", |x: i64| x + 1)).build()?;
+    /// let mut run = workflow.run("run-1");
+    /// let mut log = run.plan(41_i64).to_vec();
+    /// for runnable in run.prepare() {
+    ///     log.extend_from_slice(run.last_events());
+    ///     run.apply(runnable.execute());
+    ///     log.extend_from_slice(run.last_events());
+    /// }
+    /// let lines = log.iter().map(|event| event.to_json(&workflow)).collect::<Result<Vec<_>, _>>()?;
+    /// let story = Story::of(lines.iter().map(String::as_str))?; // from the log alone
+    /// assert_eq!((story.works[0].node.as_str(), story.works[0].state.name()), ("inc", "completed"));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
     /// # Errors
     /// A line is no event.
     pub fn of<'l>(lines: impl IntoIterator<Item = &'l str>) -> Result<Self, EventError> {

@@ -10,21 +10,19 @@ use tidewheel_core::fact::RunId;
 use tidewheel_core::policy::Kind;
 use tidewheel_core::run::Run;
 use tidewheel_core::time::{Span, Timestamp};
-use tidewheel_core::work::Cancellation;
 use tidewheel_core::workflow::Workflow;
 use tidewheel_core::{Executed, Outcome, Prepared, Runnable};
 use tidewheel_store::{Fence, Lease, NewRun, Status, Version};
 
 use super::end::Ended;
 use super::gates::AtTheGates;
-use super::state::{Asking, Fresh, Mode, Out, Piece, State, Way};
+use super::state::{Asking, Fresh, Mode, Piece, State};
 use super::stored::storable;
-use crate::driver::{Course, Known, Turn};
-use crate::limits::Permits;
+use crate::driver::Known;
 use crate::pool::{Job, Place, Sink, call, panicked};
 use crate::runner::commit::Submission;
 use crate::runner::core::Core;
-use crate::runner::options::{Checkpoints, Executor};
+use crate::runner::options::Checkpoints;
 
 pub(in crate::runner) struct Active {
     this: Weak<Self>,
@@ -35,8 +33,8 @@ pub(in crate::runner) struct Active {
     pub(super) workflow: Workflow,
     /// The name of the workflow, for the limits.
     pub(super) workflow_name: Arc<str>,
-    has_compensations: bool,
-    deadline: Option<Span>,
+    pub(super) has_compensations: bool,
+    pub(super) deadline: Option<Span>,
     pub(super) checkpoints: Checkpoints,
     /// Whether it counts among those that rest.
     resting: AtomicU8,
@@ -66,8 +64,8 @@ pub(in crate::runner) enum Right {
 /// What is left to do after the lock is released.
 #[derive(Default)]
 pub(super) struct Afterwards {
-    jobs: Vec<Job>,
-    inline: Vec<(Place, Runnable)>,
+    pub(super) jobs: Vec<Job>,
+    pub(super) inline: Vec<(Place, Runnable)>,
     pub(super) submission: Option<Submission>,
     pub(super) gates: AtTheGates,
 }
@@ -305,140 +303,9 @@ impl Active {
         }
     }
 
-    /// Starts a piece of work whose dispatch is stored, or need not be.
-    pub(super) fn start(&self, state: &mut State, piece: Piece, now: Timestamp, afterwards: &mut Afterwards) {
-        let Piece { runnable, way, queue_until } = piece;
-        let place = self.core.pool().place();
-        let is_durable = self.is_durable(&runnable);
-        let deadline = self.deadline_of(runnable.accepted_at());
-        let ticket = runnable.ticket();
-        if runnable.is_plain() && deadline.is_none() {
-            let out = Out { ticket, is_durable, driven: None, permits: None, ear: None };
-            self.hand_in(state, place, out, runnable, None, None, afterwards);
-            return;
-        }
-        let mut course = Course::new(&runnable, Arc::clone(runnable.policy()), deadline, now);
-        let mut out = Out { ticket, is_durable, driven: None, permits: None, ear: None };
-        let is_keyed = runnable.policy().idempotency_key.is_some() && !matches!(way, Way::Done(_));
-        let turn = match way {
-            Way::Free => course.begin(runnable.clone(), now),
-            Way::In(permits) => {
-                out.permits = Some(permits);
-                course.begin(runnable.clone(), now)
-            }
-            Way::Shut(until) => course.shut(runnable.clone(), until, now),
-            Way::Done(value) => {
-                course.end(runnable.clone(), Outcome::Completed(value), Known::default(), now)
-            }
-            Way::Late(failure) => {
-                out.driven = Some(Box::new((runnable, course)));
-                return self.end_attempt(state, place, out, Outcome::Failed(failure), now, afterwards);
-            }
-        };
-        out.driven = Some(Box::new((runnable, course)));
-        if is_keyed && matches!(turn, Turn::Over(_)) {
-            state.deciding += 1;
-            afterwards.gates.over.push(Ended::unbegun(place, out, turn, now));
-            return;
-        }
-        self.take_turn(state, place, out, turn, queue_until, now, afterwards);
-    }
-
-    /// Returns when a piece must be over because its run must.
-    pub(super) fn deadline_of(&self, accepted_at: Option<Timestamp>) -> Option<Timestamp> {
-        self.deadline.and_then(|span| Some(accepted_at?.saturating_add(span)))
-    }
-
-    #[expect(clippy::too_many_arguments, reason = "all of it is one turn")]
-    pub(super) fn take_turn(
-        &self,
-        state: &mut State,
-        place: Place,
-        mut out: Out,
-        turn: Turn,
-        queue_until: Option<Timestamp>,
-        now: Timestamp,
-        afterwards: &mut Afterwards,
-    ) {
-        if !matches!(turn, Turn::Run { .. }) {
-            state.refuse_early(out.ticket.number());
-            // It did not begin, or is over: what it was given for that goes back.
-            afterwards.gates.unwanted.extend(out.permits.take().map(Way::In));
-        }
-        match turn {
-            Turn::Run { runnable, until } => {
-                self.hand_in(state, place, out, *runnable, until, queue_until, afterwards);
-            }
-            Turn::Retry(failed) => {
-                state.run.fail_attempt(&out.ticket, *failed);
-                self.record(state, &[]);
-                state.fresh.is_urgent = true;
-                if let Some(wait) = state.run.wait(&out.ticket) {
-                    self.go_on_with(state, &wait, now);
-                }
-            }
-            Turn::Pause(failed) => self.pause_for(state, &out, *failed, now),
-            Turn::Over(executed) => {
-                // A fallback may have given the value.
-                let outcome = storable(executed.outcome().clone());
-                self.end_work(state, &out, executed.with_outcome(outcome), afterwards);
-            }
-        }
-    }
-
     pub(super) fn apply(&self, state: &mut State, executed: Executed) {
         state.run.apply(executed);
         self.record(state, &[]);
-    }
-
-    #[expect(clippy::too_many_arguments, reason = "all of it is one piece")]
-    fn hand_in(
-        &self,
-        state: &mut State,
-        place: Place,
-        mut out: Out,
-        mut runnable: Runnable,
-        until: Option<crate::driver::Until>,
-        queue_until: Option<Timestamp>,
-        afterwards: &mut Afterwards,
-    ) {
-        let wants_context = runnable.wants_context();
-        let cancellation = wants_context.then(Cancellation::default);
-        if let Some(cancellation) = &cancellation {
-            runnable = runnable.with_cancellation(cancellation.clone());
-        }
-        let tells_beginning = out.permits.as_ref().is_some_and(Permits::wants_beginning);
-        let executor = self.core.options().executor_of(&runnable.node());
-        let is_inline = executor == Executor::Inline && !runnable.is_async();
-        let mut job = self.core.pool().job(self.strong(), self.group, place, runnable);
-        if wants_context && self.has_compensations {
-            out.ear = Some(job.listen());
-        }
-        state.out.insert(place, out);
-        if is_inline {
-            afterwards.inline.push((place, job.runnable));
-            return;
-        }
-        if until.is_some() || cancellation.is_some() || queue_until.is_some() {
-            let terms = job.terms();
-            (terms.until, terms.cancellation) = (until, cancellation);
-            terms.queue_until = queue_until.or(terms.queue_until);
-        }
-        if tells_beginning {
-            job.terms().tells_beginning = true;
-        }
-        job.in_task = executor == Executor::Tasks;
-        afterwards.jobs.push(job);
-    }
-
-    /// Says to the limits that a piece of work begins.
-    fn begin_now(&self, place: Place) {
-        let mut state = self.lock();
-        let permits = state.out.get_mut(&place).and_then(|out| out.permits.as_mut());
-        let beginning = permits.and_then(Permits::begun);
-        drop(state);
-        // It is said by dropping it, and no lock may be held.
-        drop(beginning);
     }
 
     /// Does what a change under the lock led to.

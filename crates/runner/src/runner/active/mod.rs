@@ -6,6 +6,7 @@ mod gates;
 mod gone;
 mod life;
 mod outside;
+mod start;
 mod state;
 mod stored;
 mod tell;

@@ -1,20 +1,20 @@
-//! Asks things of runs through the store, from a process that drives none of them: an operator's tool, a page.
-//! What is asked becomes a row; whoever drives the run notices it at once, and otherwise its next owner does.
+//! What may be asked of runs from outside, each with what is refused at once because it would change nothing.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use std::time::Duration;
 
 use serde_json::value::{RawValue, to_raw_value};
 use tidewheel_core::fact::{RunId, RunnableId};
 use tidewheel_core::policy::Failure;
 use tidewheel_core::view::{Story, WorkLine, WorkState};
-use tidewheel_core::work::{Token, TokenError};
-use tidewheel_store::{CommandId, NewCommand, Refused, RunRecord, Status, Store, StoreError};
+use tidewheel_core::work::Token;
+use tidewheel_store::{NewCommand, Refused, Status, Store, StoreError};
 
-use super::definition::Definition;
-use super::handle::LOOK_AGAIN;
-use super::keeper::Asked;
+use super::error::AskError;
+use super::sent::Sent;
+use crate::runner::definition::Definition;
+use crate::runner::keeper::Asked;
+use crate::runner::keys;
 
 /// Asks things of runs and tells their stories, without driving any and without knowing their definitions.
 ///
@@ -42,124 +42,7 @@ use super::keeper::Asked;
 /// ```
 #[derive(Clone)]
 pub struct Control {
-    store: Arc<dyn Store>,
-}
-
-/// Something that was asked of a run.
-///
-/// ```
-/// # mod tidewheel { pub use tidewheel_core::*; pub use tidewheel_runner::*; pub use tidewheel_store as store; }
-/// use std::sync::Arc;
-/// use tidewheel::workflow::{Workflow, step};
-/// use tidewheel::{Control, Runner, RunnerOptions, Sent};
-/// use tidewheel::store::{Memory, RealClock, Status, Store};
-///
-/// # #[tokio::main(flavor = "current_thread")]
-/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
-/// # let store: Arc<dyn Store> = Arc::new(Memory::new(Arc::new(RealClock::new())));
-/// # let runner = Runner::with_store(Arc::clone(&store), RunnerOptions::new()).await?;
-/// # let workflow = Workflow::new("numbers").add(step("inc", |x: i64| x + 1)).build()?;
-/// # let run = runner.start("first", &workflow).await?;
-/// let control = Control::new(store);
-/// let sent: Sent = control.stop(run.id()).await?;
-/// assert_ne!(sent.record.status, Status::Stopped); // as it was before
-/// control.until_handled(&sent).await?;
-/// assert_eq!(control.refusal(&sent).await?, None);
-/// # runner.shutdown().await;
-/// # Ok(())
-/// # }
-/// ```
-#[derive(Clone, Debug)]
-pub struct Sent {
-    /// Its number.
-    pub id: CommandId,
-    /// The run as it was before.
-    pub record: RunRecord,
-}
-
-/// Why something was not asked. Nothing was written.
-///
-/// ```
-/// # mod tidewheel { pub use tidewheel_runner::*; pub use tidewheel_store as store; }
-/// use std::sync::Arc;
-/// use tidewheel::{AskError, Control};
-/// use tidewheel::store::{Memory, RealClock};
-///
-/// # #[tokio::main(flavor = "current_thread")]
-/// # async fn main() {
-/// let control = Control::new(Arc::new(Memory::new(Arc::new(RealClock::new()))));
-/// match control.cancel(&"nobody".into()).await {
-///     Err(AskError::NotFound { run }) => assert_eq!(run.as_str(), "nobody"),
-///     other => panic!("{other:?}"),
-/// }
-/// # }
-/// ```
-#[derive(Debug, thiserror::Error)]
-pub enum AskError {
-    /// There is no such run.
-    #[error("there is no run `{run}`")]
-    NotFound {
-        /// The run.
-        run: RunId,
-    },
-    /// It would change nothing, as the run is.
-    #[error("run `{run}` is {status}: {why}")]
-    Idle {
-        /// The run.
-        run: RunId,
-        /// How it is.
-        status: Status,
-        /// Why it would change nothing.
-        why: &'static str,
-    },
-    /// The run has no such component.
-    #[error("run `{run}` has no component `{component}`")]
-    NoComponent {
-        /// The run.
-        run: RunId,
-        /// The component.
-        component: String,
-        /// Those that it has.
-        known: Vec<String>,
-    },
-    /// The run has no such piece of work.
-    #[error("run `{run}` has no work `{work}`")]
-    NoWork {
-        /// The run.
-        run: RunId,
-        /// The piece of work.
-        work: RunnableId,
-    },
-    /// The piece of work is in no state for this.
-    #[error("`{node}` of run `{run}` is {state}: {why}")]
-    Work {
-        /// The run.
-        run: RunId,
-        /// Its component.
-        node: String,
-        /// How it is.
-        state: &'static str,
-        /// Why it would change nothing.
-        why: &'static str,
-    },
-    /// The text is no token of an attempt.
-    #[error(transparent)]
-    Token(#[from] TokenError),
-    /// What is stored of the run cannot be read.
-    #[error("what is stored of run `{run}` cannot be read")]
-    Unreadable {
-        /// The run.
-        run: RunId,
-        /// Why.
-        #[source]
-        source: Box<dyn std::error::Error + Send + Sync>,
-    },
-    /// The store failed.
-    #[error("the store failed")]
-    Store(#[from] StoreError),
-    /// The store refused.
-    #[error("the store refused")]
-    Refused(#[from] Refused),
+    pub(super) store: Arc<dyn Store>,
 }
 
 impl Control {
@@ -353,37 +236,7 @@ impl Control {
     /// # Errors
     /// The store failed.
     pub async fn forget_keys(&self) -> Result<usize, StoreError> {
-        super::keys::forget_gone(self.store.as_ref()).await
-    }
-
-    /// Tells whether what was asked is done, or was put away because it could not be.
-    ///
-    /// # Errors
-    /// The store failed.
-    pub async fn is_handled(&self, sent: &Sent) -> Result<bool, StoreError> {
-        let open = self.store.commands_of(&sent.record.id).await?;
-        Ok(open.iter().all(|command| command.id != sent.id))
-    }
-
-    /// Returns why something that was asked was not done; `None` if it was done, or is not handled yet.
-    ///
-    /// # Errors
-    /// The run is gone, or cannot be read.
-    pub async fn refusal(&self, sent: &Sent) -> Result<Option<String>, AskError> {
-        let mut story = self.story(&sent.record.id).await?;
-        Ok(story.refused.remove(&sent.id.0))
-    }
-
-    /// Waits until what was asked is done, or was put away because it could not be. If nobody takes the run up,
-    /// that is for ever.
-    ///
-    /// # Errors
-    /// The store failed.
-    pub async fn until_handled(&self, sent: &Sent) -> Result<(), StoreError> {
-        while !self.is_handled(sent).await? {
-            tokio::time::sleep(Duration::from_millis(LOOK_AGAIN.as_millis())).await;
-        }
-        Ok(())
+        keys::forget_gone(self.store.as_ref()).await
     }
 
     /// Asks the same of several pieces of work. What is stored of the run is read once for all of them.
@@ -401,7 +254,7 @@ impl Control {
         for work in works {
             answers.push(match lines.get(work).map(|line| (line, cannot(&story, line))) {
                 None => Err(AskError::NoWork { run: run.clone(), work: *work }),
-                Some((line, Some(why))) => Err(refused(run, line, why)),
+                Some((line, Some(why))) => Err(AskError::work(run, line, why)),
                 Some((_, None)) => self.ask(run, asked(*work).command(run), idle).await,
             });
         }
@@ -416,7 +269,7 @@ impl Control {
         command: NewCommand,
         idle: impl FnOnce(Status) -> Option<&'static str>,
     ) -> Result<Sent, AskError> {
-        let record = self.store.find(run).await?.ok_or_else(|| not_found(run))?;
+        let record = self.store.find(run).await?.ok_or_else(|| AskError::not_found(run))?;
         let status = record.status;
         if let Some(why) = idle(status)
             && self.store.commands_of(run).await?.is_empty()
@@ -431,7 +284,7 @@ impl Control {
     }
 
     async fn definition(&self, run: &RunId) -> Result<Definition, AskError> {
-        let text = self.store.definition(run).await?.ok_or_else(|| not_found(run))?;
+        let text = self.store.definition(run).await?.ok_or_else(|| AskError::not_found(run))?;
         Definition::read(run, &text)
             .map_err(|error| AskError::Unreadable { run: run.clone(), source: error.into() })
     }
@@ -453,7 +306,7 @@ impl Control {
         if is_last && !line.state.is_over() {
             return Ok(token.run);
         }
-        Err(refused(&token.run, &line, "nobody waits for this attempt any more"))
+        Err(AskError::work(&token.run, &line, "nobody waits for this attempt any more"))
     }
 }
 
@@ -502,12 +355,4 @@ fn no_retry_of_any(story: &Story) -> Option<&'static str> {
     } else {
         "only work that failed can be tried again"
     })
-}
-
-fn not_found(run: &RunId) -> AskError {
-    AskError::NotFound { run: run.clone() }
-}
-
-fn refused(run: &RunId, line: &WorkLine, why: &'static str) -> AskError {
-    AskError::Work { run: run.clone(), node: line.node.clone(), state: line.state.name(), why }
 }

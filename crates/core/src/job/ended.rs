@@ -1,0 +1,120 @@
+//! How an attempt ended, before anybody judged it.
+
+use super::metadata::Metadata;
+use super::outcome::{JobOutcome, NodeOutcome};
+use super::record::Record;
+use super::status::JobStatus;
+use crate::policy::{ErrorCode, word_enum};
+use crate::time::Timestamp;
+
+/// How an attempt ended.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Ended {
+    /// How its node ended.
+    pub outcome: NodeOutcome,
+    /// The code, if there was one.
+    pub exit_code: Option<i32>,
+    /// What its policy knows the failure by: the exit code, `timeout` or `lost`.
+    pub code: ErrorCode,
+    /// What happened, in a sentence.
+    pub summary: Option<String>,
+    /// The last of what it complained about.
+    pub complaint: Option<String>,
+    /// Whether another attempt would end alike.
+    pub non_retryable: bool,
+    /// Why it is known that nobody supervises it any more.
+    pub liveness: Option<Liveness>,
+    /// When.
+    pub at: Timestamp,
+}
+
+word_enum! {
+    /// Why it is known that nobody supervises a job any more.
+    pub enum Liveness {
+        /// Nobody holds its run lock.
+        NotRunning = "stale_not_running",
+        /// Nobody ever wrote down its process.
+        MissingPid = "stale_missing_pid",
+    }
+}
+
+impl Ended {
+    /// An attempt ended with an exit code.
+    #[must_use]
+    pub fn exited(exit_code: i32, at: Timestamp) -> Self {
+        let outcome = if exit_code == 0 { NodeOutcome::Succeeded } else { NodeOutcome::Failed };
+        let code = ErrorCode::Number(i64::from(exit_code));
+        Self {
+            outcome,
+            exit_code: Some(exit_code),
+            code,
+            summary: None,
+            complaint: None,
+            non_retryable: false,
+            liveness: None,
+            at,
+        }
+    }
+
+    /// An attempt took too long.
+    #[must_use]
+    pub fn timed_out(at: Timestamp) -> Self {
+        Self { code: "timeout".into(), ..Self::exited(TIMED_OUT, at) }
+    }
+
+    /// A person ended it.
+    #[must_use]
+    pub fn cancelled(at: Timestamp) -> Self {
+        Self { outcome: NodeOutcome::Cancelled, ..Self::exited(CANCELLED, at) }
+    }
+
+    /// Somebody has to do something first.
+    #[must_use]
+    pub fn blocked(summary: impl Into<String>, at: Timestamp) -> Self {
+        let summary = Some(summary.into());
+        Self { outcome: NodeOutcome::Blocked, summary, ..Self::exited(BLOCKED, at) }
+    }
+
+    /// Whoever supervised it is gone.
+    #[must_use]
+    pub fn lost(why: Liveness, at: Timestamp) -> Self {
+        let summary = Some(match why {
+            Liveness::NotRunning => "its supervisor is gone".to_owned(),
+            Liveness::MissingPid => "its supervisor was gone before it wrote down its process".to_owned(),
+        });
+        Self { code: "lost".into(), summary, liveness: Some(why), ..Self::exited(1, at) }
+    }
+
+    /// Returns the end as it is written down before the turn to put it on record has come.
+    #[must_use]
+    pub fn to_outcome(&self, record: &Record) -> JobOutcome {
+        let status = match self.outcome {
+            NodeOutcome::Succeeded => JobStatus::Succeeded,
+            NodeOutcome::Failed => JobStatus::Failed,
+            NodeOutcome::Blocked => JobStatus::BlockedByDependency,
+            NodeOutcome::Cancelled => JobStatus::Cancelled,
+            NodeOutcome::Skipped => JobStatus::Skipped,
+        };
+        JobOutcome {
+            version: JobOutcome::VERSION,
+            job_id: record.id.clone(),
+            attempt: record.metadata.number(Metadata::NODE_ATTEMPT).unwrap_or(0),
+            status,
+            outcome: self.outcome,
+            exit_code: self.exit_code,
+            code: Some(self.code.clone()),
+            non_retryable: self.non_retryable,
+            started_at: record.started_at,
+            finished_at: self.at,
+            summary: self.summary.clone(),
+            artifacts: Vec::new(),
+        }
+    }
+}
+
+/// The exit code of an attempt that took too long.
+const TIMED_OUT: i32 = 124;
+/// The exit code of a job that a person ended.
+pub(super) const CANCELLED: i32 = 143;
+/// The exit code of a job that is blocked.
+pub(super) const BLOCKED: i32 = 10;
