@@ -153,6 +153,7 @@ impl World {
 }
 
 impl Drop for World {
+    #[expect(clippy::print_stderr, reason = "a test that failed has this beside its own words")]
     fn drop(&mut self) {
         let until = Instant::now() + Duration::from_secs(10);
         loop {
