@@ -3,7 +3,7 @@
 
 use std::path::Path;
 use std::process::Command;
-use std::time::{SystemTime, UNIX_EPOCH};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use serde::{Deserialize, Serialize};
 
@@ -23,7 +23,7 @@ pub(crate) struct Conditions {
     pub(crate) cores: Option<usize>,
     pub(crate) memory_kib: Option<u64>,
     pub(crate) kernel: Option<String>,
-    /// How many processes wanted a core in the minute before it began.
+    /// How many processes wanted a core in the minute before the first measurement.
     pub(crate) load: Option<f64>,
     pub(crate) steps: Vec<Taken>,
 }
@@ -55,7 +55,7 @@ impl Conditions {
                 .and_then(|text| text.split(' ').next()?.parse().ok()),
             kernel: Some(file("/proc/sys/kernel/osrelease").trim().to_owned())
                 .filter(|text| !text.is_empty()),
-            load: file("/proc/loadavg").split(' ').next().and_then(|text| text.parse().ok()),
+            load: load(),
             steps: Vec::new(),
         }
     }
@@ -79,11 +79,29 @@ impl Conditions {
         self.steps.iter().map(|step| step.seconds).sum()
     }
 
-    /// Returns whether others wanted much of the machine when it began.
+    /// Waits until the machine has come to rest after what was built, but not for ever, and looks at its load again.
+    pub(crate) fn come_to_rest(&mut self) {
+        const PATIENCE: Duration = Duration::from_secs(240);
+        const LOOK: Duration = Duration::from_secs(5);
+        let calm = self.cores.unwrap_or(1) as f64 / 5.0;
+        let began = Instant::now();
+        self.load = load();
+        while self.load.is_some_and(|load| load > calm) && began.elapsed() < PATIENCE {
+            std::thread::sleep(LOOK);
+            self.load = load();
+        }
+    }
+
+    /// Returns whether others wanted much of the machine when it was measured.
     pub(crate) fn was_busy(&self) -> bool {
         let cores = self.cores.unwrap_or(1) as f64;
         self.load.is_some_and(|load| load > cores / 2.0)
     }
+}
+
+/// Returns how many processes wanted a core in the last minute.
+fn load() -> Option<f64> {
+    std::fs::read_to_string("/proc/loadavg").ok()?.split(' ').next()?.parse().ok()
 }
 
 /// Returns an instant as `2026-01-31 12:34 UTC`.

@@ -50,9 +50,6 @@ impl Kept {
 /// Measures everything.
 pub(crate) fn measure(kept: &Kept, is_quick: bool) -> Result<Conditions, Failure> {
     let mut conditions = Conditions::now(is_quick);
-    if conditions.was_busy() {
-        eprintln!("==> report: others use this machine now, so that the figures will say little");
-    }
     kept.clear()?;
     let planned = planned(is_quick);
     let (began, count) = (Instant::now(), planned.len());
@@ -66,6 +63,14 @@ pub(crate) fn measure(kept: &Kept, is_quick: bool) -> Result<Conditions, Failure
             continue;
         }
         let taken = take(&plan, kept, is_quick);
+        // What is measured quickly only shows that all can be measured, and what could not be built is not measured.
+        if plan.name == BUILD && taken.trouble.is_none() && !is_quick {
+            eprintln!("==> report: waiting until the machine is at rest");
+            conditions.come_to_rest();
+            if conditions.was_busy() {
+                eprintln!("==> report: others use this machine now, so that the figures will say little");
+            }
+        }
         if taken.trouble.is_some() && plan.is_needed {
             without = Some(plan.needs);
         }

@@ -54,7 +54,7 @@ impl Report<'_> {
         if let (true, Some(load)) = (self.conditions.was_busy(), self.conditions.load) {
             let _ = write!(
                 text,
-                "\n**Others used the machine** when it began (load {load}), so that the figures say little.\n"
+                "\n**Others used the machine** while it was measured (load {load}), so that the figures say little.\n"
             );
         }
         text.push('\n');
@@ -76,7 +76,7 @@ impl Report<'_> {
             ("cores", known(conditions.cores.map(|cores| cores.to_string()))),
             ("memory", known(memory)),
             ("kernel", foreign(&conditions.kernel)),
-            ("load before it began", known(conditions.load.map(|load| load.to_string()))),
+            ("load before the first measurement", known(conditions.load.map(|load| load.to_string()))),
             ("write and flush of the disk (`fdatasync`)", self.measured(FLUSH)),
             ("commit of bare SQLite (WAL, FULL)", self.measured(COMMIT)),
             ("the whole report took", self.took()),
@@ -432,7 +432,7 @@ mod tests {
         | cores | 2 |
         | memory | 7.8 GiB |
         | kernel | not known |
-        | load before it began | 0.25 |
+        | load before the first measurement | 0.25 |
         | write and flush of the disk (`fdatasync`) | 210 µs ± 9.00 µs |
         | commit of bare SQLite (WAL, FULL) | not measured |
         | the whole report took | 6 min 10 s, of which 5 min 0 s to build |
@@ -514,7 +514,7 @@ mod tests {
         let page = Report { sections: &SAMPLE, figures: &figures, conditions: &conditions }.page();
         let (head, _) = page.split_once("## Conditions").unwrap();
         assert!(head.contains("**Short measurements** (`--quick`)"), "{head}");
-        assert!(head.contains("**Others used the machine** when it began (load 3.5)"), "{head}");
+        assert!(head.contains("**Others used the machine** while it was measured (load 3.5)"), "{head}");
         assert!(page.contains("`cargo xtask bench report --quick` runs these"), "{page}");
         let left_out = "- `rules/1000`: no benchmark told it; short measurements leave large sizes out\n";
         assert!(page.contains(left_out), "{page}");

@@ -146,7 +146,7 @@ fn draw_all(problems: &Problems, source: &Source) -> CommandError {
     for problem in all.iter().take(MOST_DRAWN) {
         output::drawn_problem(&problems::draw(problem, &source.name, &source.text, width));
     }
-    let count = counted(all.len(), "problem");
+    let count = problems::counted(all.len());
     let error = CommandError::new(Code::PolicyFileInvalid, format!("`{}` has {count}.", source.name));
     if all.len() > MOST_DRAWN {
         return error.hint(format!("Only the first {MOST_DRAWN} are shown; --format json lists all."));

@@ -45,9 +45,14 @@ fn draw_all(problems: &Problems, file: &str, sources: &BTreeMap<String, String>)
     }
 }
 
-/// Says how many problems there are.
+/// Says how many problems there are. Beyond some hundreds they are not told one by one, but by their number at the end.
 pub(crate) fn counted(count: usize) -> String {
-    if count == 1 { "1 problem".to_owned() } else { format!("{count} problems") }
+    const MOST_TOLD: usize = 200;
+    match count {
+        1 => "1 problem".to_owned(),
+        _ if count > MOST_TOLD => format!("more than {MOST_TOLD} problems"),
+        _ => format!("{count} problems"),
+    }
 }
 
 /// Draws one problem of a file. The colours are left to whoever prints it.

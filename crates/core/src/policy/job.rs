@@ -1,9 +1,9 @@
 //! What a policy may not say of a job, which is a process of its own: each field that could not act is refused by name.
 
 use super::functions::{Compensation, Fallback};
-use super::options::{ExecutionMode, OnFailure};
+use super::options::{ErrorMatcher, ExecutionMode, OnFailure};
 use super::written::Policy;
-use crate::document::Problem;
+use crate::document::{Problem, nearest};
 
 impl Policy {
     /// Returns what is refused when the policy is one of jobs. The paths are the fields.
@@ -29,6 +29,14 @@ impl Policy {
         }
         if self.log_level.is_some() {
             refuse("log_level", "has no effect on a job: its log is what its process writes".to_owned());
+        }
+        for (field, list) in [
+            ("retryable_errors", self.retryable_errors.as_deref()),
+            ("non_retryable_errors", self.non_retryable_errors.as_deref()),
+        ] {
+            if let Some(message) = list.and_then(meant_by_no_job) {
+                refuse(field, message);
+            }
         }
         match &self.fallback {
             Some(Fallback::Overrides(overrides)) => {
@@ -66,4 +74,31 @@ impl Policy {
         }
         problems
     }
+}
+
+/// The words for failures of jobs; all other failures are exit codes.
+const WORDS: [&str; 3] = ["heartbeat", "lost", "timeout"];
+
+/// Says what is wrong with a list of errors none of which a job can have, or with a word that is nearly one of ours. What
+/// steps of the library have may stand beside what jobs have, so that both can share a rule.
+fn meant_by_no_job(list: &[ErrorMatcher]) -> Option<String> {
+    let is_of_jobs = |error: &ErrorMatcher| match error {
+        ErrorMatcher::Code(code) => (1..=255).contains(code),
+        ErrorMatcher::Name(word) => WORDS.contains(&word.as_str()),
+        ErrorMatcher::Predicate(_) => true,
+    };
+    let misspelt = list.iter().find_map(|error| match error {
+        ErrorMatcher::Name(word) if !is_of_jobs(error) => {
+            Some((word, nearest(&word.to_lowercase(), &WORDS)?))
+        }
+        ErrorMatcher::Code(_) | ErrorMatcher::Name(_) | ErrorMatcher::Predicate(_) => None,
+    });
+    if let Some((word, near)) = misspelt {
+        return Some(format!("contains {word}, which no job fails with; did you mean {near}?"));
+    }
+    let has_effect = list.is_empty() || list.iter().any(is_of_jobs);
+    (!has_effect).then(|| {
+        "has no effect on a job, which fails with an exit code from 1 to 255, timeout, heartbeat or lost"
+            .to_owned()
+    })
 }

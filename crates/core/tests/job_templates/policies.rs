@@ -90,10 +90,20 @@ fn what_cannot_act_on_a_job_is_refused_by_name() {
     assert_eq!(refused("compensation = 'undo'"), "policies[0].compensation");
     assert_eq!(refused("on_failure = 'compensate'"), "policies[0].on_failure");
     assert_eq!(refused("max_retrys = 1"), "policies[0].max_retrys");
+    for errors in ["['tiemout', 75]", "['Timeout']", "[429, 503]", "[-1]", "['BadRequest']"] {
+        let lists = [format!("retryable_errors = {errors}"), format!("non_retryable_errors = {errors}")];
+        for list in lists {
+            let field = list.split(' ').next().unwrap_or_default();
+            assert_eq!(refused(&format!("max_retries = 1\n{list}")), format!("policies[0].{field}"));
+        }
+    }
     assert_eq!(refused("timeout = '1s'\ntimeout_ms = 1000"), "policies[0].timeout");
     for good in [
         "execution_mode = 'external'",
         "fallback = { value = 1 }",
+        "max_retries = 1\nretryable_errors = ['timeout', 'lost', 'heartbeat', 75]",
+        // A rule that steps of the library share.
+        "max_retries = 1\nretryable_errors = [429, 75, 'RateLimited']",
         "fallback = { overrides = { args = { script = 'x' } } }",
     ] {
         assert!(
