@@ -132,7 +132,7 @@ pub(crate) fn remedy(error: &io::Error) -> Option<&'static str> {
     }
     match error.kind() {
         io::ErrorKind::PermissionDenied => {
-            Some("Work as whoever owns it, or give yourself the right; --dir names another directory.")
+            Some("Work as whoever owns it, or give yourself the right, or use another directory.")
         }
         io::ErrorKind::ReadOnlyFilesystem => Some(
             "The file system is mounted for reading only: looking works, and running needs another directory.",

@@ -4,7 +4,7 @@ use std::io;
 use std::path::PathBuf;
 
 use tidewheel_core::time::Timestamp;
-use tidewheel_store::jobs::{Checkup, Due};
+use tidewheel_store::jobs::{Checkup, Due, Trouble};
 use tidewheel_store::sqlite::Examined;
 
 use crate::jobs::{How, Place};
@@ -18,12 +18,16 @@ pub(crate) struct Facts {
     pub(crate) data: Kind,
     /// What is at the place of the jobs.
     pub(crate) jobs_folder: Kind,
+    /// What is at the place of the manifests.
+    pub(crate) runs_folder: Kind,
+    /// Whether nobody lets us look at what is in the data directory.
+    pub(crate) is_closed: bool,
     /// What could not be done in the directories that are written to.
     pub(crate) refusals: Vec<Refusal>,
     pub(crate) space: Option<Space>,
     /// By how many milliseconds a new file is older (or, below zero, younger) than the clock says.
     pub(crate) skew: Option<i64>,
-    pub(crate) jobs: Result<Checkup, String>,
+    pub(crate) jobs: Result<Checkup, Trouble>,
     pub(crate) due: Due,
     /// What is among the worktrees of jobs, or known to git as such.
     pub(crate) trees: Vec<Tree>,
@@ -141,6 +145,8 @@ impl Facts {
             how: How::Nearest,
             data: Kind::Directory,
             jobs_folder: Kind::Directory,
+            runs_folder: Kind::Directory,
+            is_closed: false,
             refusals: Vec::new(),
             space: Some(Space { free_bytes: 1 << 40, free_files: None }),
             skew: Some(0),

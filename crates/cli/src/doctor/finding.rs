@@ -51,6 +51,8 @@ pub(crate) enum Check {
 /// What can be done without a person, in the order in which it is done.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Repair {
+    /// Removes an empty directory where a file should be, beneath the data directory. All others may need that file.
+    Folder(String),
     /// Removes what writers that died have left.
     Sweep,
     /// Builds the index anew.
@@ -101,8 +103,10 @@ impl Check {
 
 impl Repair {
     /// Returns what it is about.
-    pub(crate) const fn check(&self) -> Check {
+    pub(crate) fn check(&self) -> Check {
         match self {
+            Self::Folder(path) if path.starts_with("jobs/index.") => Check::Index,
+            Self::Folder(_) => Check::Lock,
             Self::Sweep => Check::Leftovers,
             Self::Index => Check::Index,
             Self::Unfinished => Check::Records,

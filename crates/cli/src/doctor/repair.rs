@@ -12,6 +12,7 @@ use super::facts::Facts;
 use super::facts::TreeState;
 use super::finding::{Check, Finding, Repair};
 use super::judge::some;
+use crate::error::cause;
 use crate::jobs::{Opened, Place, Settings, refused, unfit};
 
 /// What became of a repair.
@@ -26,23 +27,32 @@ pub(crate) struct Repaired {
 
 /// Does what the findings ask for, each once.
 pub(crate) fn repair(findings: &[Finding], facts: &Facts) -> Vec<Repaired> {
-    let wanted: BTreeSet<&Repair> = findings.iter().filter_map(|finding| finding.repair.as_ref()).collect();
-    let needs_turn = wanted.iter().any(|repair| !matches!(repair, Repair::Worktree(_)));
+    let mut wanted: BTreeSet<Repair> = findings.iter().filter_map(|finding| finding.repair.clone()).collect();
+    // One half of the index means nothing without the other.
+    if wanted.iter().any(|repair| matches!(repair, Repair::Folder(_)) && repair.check() == Check::Index) {
+        wanted.insert(Repair::Index);
+    }
+    // The lock itself may be what these are in the way of.
+    let (folders, others): (Vec<Repair>, Vec<Repair>) =
+        wanted.into_iter().partition(|repair| matches!(repair, Repair::Folder(_)));
+    let mut repaired: Vec<Repaired> =
+        folders.iter().map(|repair| became(repair, do_one(repair, facts))).collect();
+    let needs_turn = others.iter().any(|repair| !matches!(repair, Repair::Worktree(_)));
     let refusal = if needs_turn { wait_for_turn(&facts.place).err() } else { None };
     let done = |repair: &Repair| match (&refusal, repair) {
         (Some(why), Repair::Sweep | Repair::Index | Repair::Unfinished | Repair::Tick) => Err(why.clone()),
         _ => do_one(repair, facts),
     };
-    wanted
-        .into_iter()
-        .map(|repair| {
-            let (is_done, message) = match done(repair) {
-                Ok(message) => (true, message),
-                Err(why) => (false, why),
-            };
-            Repaired { check: repair.check(), is_done, message }
-        })
-        .collect()
+    repaired.extend(others.iter().map(|repair| became(repair, done(repair))));
+    repaired
+}
+
+fn became(repair: &Repair, done: Result<String, String>) -> Repaired {
+    let (is_done, message) = match done {
+        Ok(message) => (true, message),
+        Err(why) => (false, why),
+    };
+    Repaired { check: repair.check(), is_done, message }
 }
 
 /// Waits until nobody else schedules, but not for ever: whoever has the turn may be stopped.
@@ -65,6 +75,12 @@ fn do_one(repair: &Repair, facts: &Facts) -> Result<String, String> {
     let place = &facts.place;
     let files = || Files::open_existing(&place.data).map_err(|error| unfit(&error).message);
     match repair {
+        Repair::Folder(path) => {
+            // Only an empty one goes.
+            let removed = fs::remove_dir(place.data.join(path));
+            removed.map_err(|error| format!(".tidewheel/{path}: {}", cause(&error)))?;
+            Ok(format!("removed the empty directory .tidewheel/{path}"))
+        }
         Repair::Sweep => {
             let removed = files()?.sweep_leftovers().map_err(|error| unfit(&error).message)?;
             let names: Vec<String> = removed.iter().map(|path| format!(".tidewheel/{path}")).collect();

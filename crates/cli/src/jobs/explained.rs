@@ -45,7 +45,7 @@ pub(crate) fn explained_job(opened: &Opened, mut jobs: Jobs, id: &JobId) -> Resu
     let job = Brief::from(&record);
     jobs.briefs.insert(id.clone(), job.clone());
     let mut unread = Vec::new();
-    let events = read_history(opened, id, &mut unread);
+    let events = read_history(opened, &job, &mut unread);
     let mut told = Told::of(&events, record.status, retries_allowed(opened, &record));
     let dir = opened.place.data.join("jobs").join(id.as_str());
     for (place, stream) in ["stdout", "stderr"].into_iter().enumerate() {
@@ -59,9 +59,10 @@ pub(crate) fn explained_job(opened: &Opened, mut jobs: Jobs, id: &JobId) -> Resu
 }
 
 /// Reads what happened to a job; what cannot be read is not told, and that is said.
-fn read_history(opened: &Opened, id: &JobId, unread: &mut Vec<String>) -> Vec<JobEvent> {
+fn read_history(opened: &Opened, job: &Brief, unread: &mut Vec<String>) -> Vec<JobEvent> {
+    let id = &job.id;
     let (wrong, events) = match opened.store().history(id) {
-        Ok(history) => (history.wrong(), history.events),
+        Ok(history) => (history.wrong_of(job), history.events),
         Err(error) => (Some(unfit(&error).message), Vec::new()),
     };
     unread.extend(wrong.map(|wrong| {

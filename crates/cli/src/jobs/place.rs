@@ -1,6 +1,7 @@
 //! Where the jobs are: the data directory, found as git finds a repository, without asking git.
 
 use std::fs;
+use std::io;
 use std::path::{Path, PathBuf};
 
 use clap::Args;
@@ -68,6 +69,12 @@ impl Place {
                 Ok(Self::around(&here))
             }
         }
+    }
+
+    /// Tells whether nobody lets us look at what is in the data directory.
+    pub(crate) fn is_closed(&self) -> bool {
+        let found = fs::symlink_metadata(self.data.join("config.toml"));
+        found.is_err_and(|error| error.kind() == io::ErrorKind::PermissionDenied)
     }
 
     /// Returns the place that somebody names: its root, or the data directory itself.

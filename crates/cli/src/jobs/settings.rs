@@ -16,7 +16,7 @@ use tidewheel_runner::job::operation::AgentProgram;
 use tidewheel_store::jobs::{Files, JobStore as _};
 
 use super::place::Place;
-use crate::error::{Code, CommandError};
+use crate::error::{Code, CommandError, cause};
 use crate::input::cannot_read;
 use crate::output;
 use crate::view::problems::Wrong;
@@ -62,7 +62,13 @@ impl Settings {
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Ok(Self::default())),
             // The data directory itself may be a file.
             Err(error) if error.kind() == io::ErrorKind::NotADirectory => return Ok(Ok(Self::default())),
-            Err(error) => return Err(cannot_read(&file, &error)),
+            // Whether there is such a file, nobody knows who may not look.
+            Err(error) if place.is_closed() => {
+                let message = format!("`{}` cannot be read: {}.", place.data.display(), cause(&error));
+                let refused = CommandError::new(Code::JobsUnavailable, message).after(&error);
+                return Err(refused.hint("`tidewheel doctor` looks at everything around it."));
+            }
+            Err(error) => return Err(cannot_read(&file, &error).after(&error)),
         };
         let known: Vec<&str> = Field::ALL.iter().map(|field| field.name()).collect();
         let config = Config::parse(&text, KnownFields { list: &known, show: &known });

@@ -175,6 +175,20 @@ fn a_file_in_the_place_of_a_directory_is_found() {
 }
 
 #[test]
+fn a_file_in_the_place_of_the_templates_is_found() {
+    let home = Home::new();
+    home.file(".tidewheel/workflows", "");
+    is_found_and_kept(&home, &["broken templates .tidewheel/workflows"]);
+    let ran = home.run(&["init"]);
+    assert_eq!(ran.code, Some(1), "{ran}");
+    let ran = doctor(&home, &[]);
+    assert!(ran.out.contains("Move it away; `tidewheel init` makes the directory.\n"), "{ran}");
+    fs::remove_file(home.path().join(".tidewheel/workflows")).unwrap();
+    home.run(&["init"]).succeeded();
+    assert_eq!(complaints(&home, &[]), [""; 0]);
+}
+
+#[test]
 fn a_damaged_index_is_built_anew() {
     let yard = Yard::new();
     yard.job("a", "succeeded", 0, json!({})).job("b", "failed", 1, json!({}));
@@ -189,6 +203,57 @@ fn a_damaged_index_is_built_anew() {
     is_found_and_fixed(&yard.home, &["warning index .tidewheel/jobs/index.done"]);
     assert_eq!(yard.record("b")["status"], "failed");
     assert_eq!(yard.json(&["jobs", "list", "--all"])["jobs"].as_array().unwrap().len(), 2);
+}
+
+/// It was fine, or a warning about another file, while nothing could be run.
+#[test]
+fn a_directory_in_the_place_of_a_file_of_the_index_is_removed_if_it_is_empty() {
+    let yard = Yard::with_flows(&[]);
+    assert_eq!(yard.run(&["run", "two.toml", "--follow"]).code, Some(0));
+    for name in ["index.due", "index.live", "index.done", "index.live.tmp", "index.done.tmp"] {
+        let (path, said) = (yard.path(name), format!("broken index .tidewheel/jobs/{name}"));
+        let put = |is_empty: bool| {
+            drop(fs::remove_file(&path));
+            fs::create_dir(&path).unwrap();
+            if !is_empty {
+                fs::write(path.join("mine.txt"), "mine").unwrap();
+            }
+        };
+        put(false);
+        is_found_and_kept(&yard.home, &[&said]);
+        assert_eq!(fs::read(path.join("mine.txt")).unwrap(), b"mine");
+        if !name.ends_with(".tmp") {
+            let ran = yard.run(&["run", "two.toml"]);
+            let told = format!("/{name}: Is a directory\n");
+            assert!(ran.code == Some(1) && ran.err.starts_with("error[TW0023]: "), "{name}: {ran}");
+            assert!(ran.err.contains(&told), "{name}: {ran}");
+        }
+        fs::remove_dir_all(&path).unwrap();
+        put(true);
+        is_found_and_fixed(&yard.home, &[&said]);
+        assert_eq!(yard.run(&["run", "two.toml", "--follow"]).code, Some(0), "{name}");
+    }
+}
+
+#[test]
+fn an_empty_directory_in_the_place_of_a_lock_is_removed() {
+    let yard = Yard::new();
+    yard.job("a", "succeeded", 0, json!({}));
+    let names = ["a/run.lock", "daemon.lock", "scheduler.lock"];
+    for name in names {
+        fs::create_dir(yard.path(name)).unwrap();
+    }
+    // What needs the lock is done after it can be taken.
+    fs::write(yard.path("index.live"), "what is this\n").unwrap();
+    let mut expected: Vec<String> =
+        names.iter().map(|name| format!("broken lock .tidewheel/jobs/{name}")).collect();
+    expected.push("warning index .tidewheel/jobs/index.live".to_owned());
+    is_found_and_fixed(&yard.home, &expected.iter().map(String::as_str).collect::<Vec<_>>());
+    // Nobody knows what somebody put into one.
+    fs::remove_file(yard.path("scheduler.lock")).unwrap();
+    yard.home.file(".tidewheel/jobs/scheduler.lock/mine.txt", "mine");
+    is_found_and_kept(&yard.home, &["broken lock .tidewheel/jobs/scheduler.lock"]);
+    assert!(yard.path("scheduler.lock/mine.txt").exists());
 }
 
 #[test]
@@ -249,6 +314,40 @@ fn records_that_cannot_be_used_are_named_and_kept() {
         ],
     );
     assert_eq!(read(), before, "nothing of them is touched");
+}
+
+/// The doctor said that everything is fine, and other screens that it knows what to do.
+#[test]
+fn a_directory_whose_record_was_deleted_is_named() {
+    let yard = Yard::with_flows(&[]);
+    let ran = yard.json(&["run", "two.toml", "--follow"]);
+    let run = ran["run_id"].as_str().unwrap();
+    fs::remove_file(yard.path(&format!("wf-{run}-one/job.json"))).unwrap();
+    let said = format!("warning records .tidewheel/jobs/wf-{run}-one");
+    is_found_and_kept(&yard.home, &[&said]);
+    // The supervisor may be about to go; then nothing else is left of the run.
+    File::open(yard.path(&format!("wf-{run}-two/run.lock"))).unwrap().lock().unwrap();
+    let ran = yard.run(&["jobs", "gc", "--days", "0"]);
+    assert_eq!(ran.code, Some(0), "{ran}");
+    assert!(!yard.path(&format!("runs/{run}.json")).exists(), "{ran}");
+    is_found_and_kept(&yard.home, &[&said]);
+    assert!(yard.path(&format!("wf-{run}-one/stdout.log")).exists());
+    // One that never started has nothing but its name in the manifest.
+    let ran = yard.json(&["run", "two.toml", "--require-approval"]);
+    let run = ran["run_id"].as_str().unwrap();
+    fs::remove_file(yard.path(&format!("wf-{run}-two/job.json"))).unwrap();
+    let found = complaints(&yard.home, &[]);
+    assert_eq!(found.len(), 2, "{found:?}");
+    assert!(found.contains(&said), "{found:?}");
+    assert!(found.contains(&format!("warning records .tidewheel/jobs/wf-{run}-two")), "{found:?}");
+}
+
+#[test]
+fn a_log_that_is_a_directory_is_found() {
+    let yard = Yard::new();
+    yard.job("a", "succeeded", 0, json!({}));
+    fs::create_dir(yard.path("a/stdout.log")).unwrap();
+    is_found_and_kept(&yard.home, &["warning records .tidewheel/jobs/a/stdout.log"]);
 }
 
 #[test]

@@ -3,6 +3,8 @@
 #![expect(clippy::unwrap_used, reason = "a test that cannot set itself up has failed")]
 
 use std::fs;
+use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
+use std::os::unix::process::CommandExt as _;
 use std::path::Path;
 
 use insta::assert_snapshot;
@@ -186,6 +188,108 @@ fn a_file_in_the_place_of_the_jobs() {
     assert!(judged(&home, "rights", &[])[0].starts_with("fine "));
     assert!(judged(&home, "records", &[]).is_empty());
     assert_eq!(fs::read(home.path().join(".tidewheel/jobs")).unwrap(), b"");
+}
+
+/// Jobs of runs were told not to be there.
+#[test]
+fn a_file_in_the_place_of_the_manifests() {
+    let yard = Yard::with_flows(&[]);
+    assert_eq!(yard.run(&["run", "two.toml", "--follow"]).code, Some(0));
+    fs::rename(yard.path("runs"), yard.path("../kept")).unwrap();
+    fs::write(yard.path("runs"), "").unwrap();
+    let commands = [
+        &["jobs", "list", "--all"][..],
+        &["jobs", "schedule"],
+        &["jobs", "show", "one"],
+        &["runs", "list"],
+        &["tick"],
+        &["run", "two.toml"],
+    ];
+    for command in commands {
+        let ran = yard.run(command);
+        let err = shown(&yard.home, &ran);
+        assert!(ran.code == Some(1) && ran.out.is_empty(), "{command:?}: {ran}");
+        let said = "HOME/.tidewheel/jobs/runs: Not a directory\nhint: A file is where a directory";
+        assert!(err.contains(said), "{command:?}: {err}");
+    }
+    assert_eq!(
+        judged(&yard.home, "place", &[]),
+        [
+            "broken .tidewheel/jobs/runs: the directory of the manifests is no directory, and nobody knows the runs \
+          without them"
+        ]
+    );
+    assert!(judged(&yard.home, "records", &[]).is_empty());
+    fs::remove_file(yard.path("runs")).unwrap();
+    fs::rename(yard.path("../kept"), yard.path("runs")).unwrap();
+    assert_eq!(yard.json(&["jobs", "list", "--all"])["jobs"].as_array().unwrap().len(), 2);
+}
+
+/// Runs a command as somebody whom rights stop; root is not stopped by them.
+fn as_stranger(home: &Home, arguments: &[&str]) -> Ran {
+    let mut command = home.command(arguments);
+    command.env("PATH", "/usr/bin:/bin");
+    if fs::metadata("/proc/self").unwrap().uid() == 0 {
+        command.uid(65_534).gid(65_534);
+    }
+    Ran::of(command, b"")
+}
+
+/// What nobody may read was told as damaged, or as not there.
+#[test]
+fn what_somebody_has_no_right_to_read_is_not_judged() {
+    let yard = Yard::new();
+    yard.job("a", "succeeded", 0, json!({}));
+    let rights = |path: &Path, mode| fs::set_permissions(path, fs::Permissions::from_mode(mode)).unwrap();
+    let (data, record) = (yard.home.path().join(".tidewheel"), yard.path("a/job.json"));
+    rights(yard.home.path(), 0o755);
+    rights(&record, 0o000);
+    let ran = as_stranger(&yard.home, &["doctor"]);
+    rights(&record, 0o644);
+    assert!(ran.out.contains(".tidewheel/jobs/a/job.json: cannot be read: Permission denied\n"), "{ran}");
+    assert!(ran.out.contains("Work as the one who owns it, or let the owner give you the right."), "{ran}");
+    assert!(!ran.out.contains("backup"), "{ran}");
+    rights(&data, 0o000);
+    let (doctor, list) = (as_stranger(&yard.home, &["doctor"]), as_stranger(&yard.home, &["jobs", "list"]));
+    rights(&data, 0o755);
+    assert!(doctor.out.contains("rights       .tidewheel: cannot be read: Permission denied\n"), "{doctor}");
+    assert!(!doctor.out.contains("config.toml") && !doctor.out.contains(" templates "), "{doctor}");
+    assert_eq!(doctor.code, Some(1), "{doctor}");
+    assert_snapshot!(shown(&yard.home, &list), @"
+    --- stderr
+    error[TW0023]: `HOME/.tidewheel` cannot be read: Permission denied.
+    hint: Work as whoever owns it, or give yourself the right, or use another directory.
+    hint: `tidewheel doctor` looks at everything around it.
+    --- exit code 1
+    ");
+}
+
+/// `jobs explain` left the attempts out without a word, and the doctor found nothing.
+#[test]
+fn a_history_of_which_nothing_is_left_is_told() {
+    let yard = Yard::with_flows(&[]);
+    let ran = yard.json(&["run", "two.toml", "--follow"]);
+    let id = format!("wf-{}-one", ran["run_id"].as_str().unwrap());
+    let path = yard.path(&id).join("events.jsonl");
+    let whole = fs::read(&path).unwrap();
+    let told = |why: &str| {
+        let said = format!("warning .tidewheel/jobs/{id}/events.jsonl: cannot be read: {why}");
+        assert_eq!(judged(&yard.home, "records", &[]), [said]);
+        let explained = yard.run(&["jobs", "explain", &id]);
+        let said = format!("warning: the history of job {id} is damaged, and some of it is missing here: ");
+        assert!(explained.code == Some(0) && explained.err.starts_with(&said), "{explained}");
+        assert!(explained.err.contains(why), "{explained}");
+    };
+    fs::write(&path, [0xa5; 50]).unwrap();
+    told("no line of it is whole, and the job was started");
+    fs::write(&path, &whole[..30]).unwrap();
+    told("no line of it is whole, and the job was started");
+    fs::remove_file(&path).unwrap();
+    told("it is gone, and the job was started");
+    // What a crash cut off at the end is no damage.
+    fs::write(&path, [&whole[..], b"{\"at\":"].concat()).unwrap();
+    assert_eq!(yard.run(&["jobs", "explain", &id]).err, "");
+    assert!(judged(&yard.home, "records", &[])[0].starts_with("fine "));
 }
 
 /// One damaged line made `jobs explain` refuse.

@@ -247,7 +247,7 @@ fn files_that_may_not_grow_stand_for_a_full_disk() {
     let ran = script(&home, &[], "trap '' XFSZ; ulimit -f 0; tidewheel run hello");
     assert_snapshot!(shown(&home, &ran), @"
     --- stderr
-    error[TW0023]: cannot write HOME/.tidewheel/jobs/index.live: File too large
+    error[TW0023]: cannot write HOME/.tidewheel/jobs/index.done: File too large
     hint: Make room on the disk, and try again; what is on record stays as it is.
     hint: `tidewheel doctor` looks at everything around it.
     --- exit code 1

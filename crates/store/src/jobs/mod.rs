@@ -8,5 +8,5 @@ mod store;
 
 pub use batch::{Batch, Marker, Payload};
 pub use error::JobStoreError;
-pub use files::{Checkup, Files, Glance, History, Holder, IndexState, Kept, Survey};
+pub use files::{Checkup, Files, Glance, History, Holder, IndexState, Kept, Obstacle, Survey, Trouble};
 pub use store::{Due, JobStore, Jobs, Turn};

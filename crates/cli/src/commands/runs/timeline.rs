@@ -83,7 +83,7 @@ fn of_repository(dir: &DirArguments, arguments: &Arguments) -> Result<Exit, Endi
     for job in all.briefs.values().filter(|job| job.run.as_ref() == Some(&id)) {
         let wrong = match opened.store().history(&job.id) {
             Ok(history) => {
-                let wrong = history.wrong();
+                let wrong = history.wrong_of(job);
                 events.insert(job.id.clone(), history.events);
                 wrong
             }

@@ -48,6 +48,17 @@ pub(super) fn place(facts: &Facts) -> Vec<Finding> {
             Finding::broken(Check::Place, ".tidewheel/jobs", "the directory of the jobs is no directory")
                 .todo("Move it away; the next `tidewheel run` makes the directory."),
         ],
+        Kind::Directory if facts.runs_folder == Kind::Other => vec![
+            Finding::broken(
+                Check::Place,
+                ".tidewheel/jobs/runs",
+                "the directory of the manifests is no directory, and nobody knows the runs without them",
+            )
+            .todo(
+                "Move it away, and put the directory back from a backup: jobs of runs without manifests are not \
+                shown, and `tidewheel jobs gc` would remove them.",
+            ),
+        ],
         Kind::Directory => vec![Finding::fine(Check::Place, format!("{data}, {how}"))],
     }
 }

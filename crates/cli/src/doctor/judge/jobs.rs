@@ -1,7 +1,7 @@
 //! What is around the records: the locks, the index, supervisors that are gone, and what writers that died have left.
 
 use tidewheel_core::time::Span;
-use tidewheel_store::jobs::{Checkup, Holder, IndexState};
+use tidewheel_store::jobs::{Checkup, Holder, IndexState, Obstacle};
 
 use super::directory::jobs_named;
 use super::whole::some;
@@ -26,21 +26,7 @@ pub(super) fn lock(facts: &Facts, checkup: &Checkup) -> Vec<Finding> {
         );
         Finding::broken(Check::Lock, file, message).todo(todo)
     };
-    for (path, what) in &checkup.in_the_way {
-        let without = match path.as_str() {
-            "jobs/scheduler.lock" => "nothing can be scheduled",
-            "jobs/daemon.lock" => "nobody can wait for retries and delays",
-            _ => "the job cannot be run",
-        };
-        found.push(
-            Finding::broken(
-                Check::Lock,
-                format!(".tidewheel/{path}"),
-                format!("is {what}, and not a file that can be locked: {without}"),
-            )
-            .todo("Move it away: the file is made when it is needed, and nothing that counts is in it."),
-        );
-    }
+    found.extend(in_the_way(checkup, Check::Lock));
     if let Some(holder) = checkup.turn.as_ref().filter(|holder| holder.is_stopped) {
         found.push(stopped(TURN_LOCK, holder, "nothing is scheduled"));
     }
@@ -77,9 +63,41 @@ pub(super) fn lock(facts: &Facts, checkup: &Checkup) -> Vec<Finding> {
     found
 }
 
+/// Says what stands in the place of files that a check looks at.
+fn in_the_way(checkup: &Checkup, check: Check) -> Vec<Finding> {
+    let judge = |(path, Obstacle { what, is_empty }): (&String, &Obstacle)| {
+        let repair = Repair::Folder(path.clone());
+        if repair.check() != check {
+            return None;
+        }
+        let (should, without) = match path.as_str() {
+            "jobs/scheduler.lock" => ("a file that can be locked", "nothing can be scheduled"),
+            "jobs/daemon.lock" => ("a file that can be locked", "nobody can wait for retries and delays"),
+            _ if check == Check::Index => ("a file", "nothing can be scheduled"),
+            _ => ("a file that can be locked", "the job cannot be run"),
+        };
+        let message = format!("is {what}, and not {should}: {without}");
+        let finding = Finding::broken(check, format!(".tidewheel/{path}"), message);
+        Some(if *is_empty {
+            finding
+                .todo("Remove it, since it is empty, as --fix does: the file is made when it is needed.")
+                .repair(repair)
+        } else {
+            finding
+                .todo("Move it away: the file is made when it is needed, and nothing that counts is in it.")
+        })
+    };
+    checkup.in_the_way.iter().filter_map(judge).collect()
+}
+
 /// Says whether the index shows the jobs as they are.
 pub(super) fn index(checkup: &Checkup) -> Vec<Finding> {
     const FILE: &str = ".tidewheel/jobs/index.live";
+    let in_the_way = in_the_way(checkup, Check::Index);
+    if !in_the_way.is_empty() {
+        // It cannot be read or built before these are gone.
+        return in_the_way;
+    }
     let heals = "It is only a cache: the next command that schedules builds it anew from the records, \
         and so does --fix.";
     vec![match &checkup.index {
@@ -93,7 +111,10 @@ pub(super) fn index(checkup: &Checkup) -> Vec<Finding> {
         IndexState::Agrees { behind: 0 } => Finding::fine(Check::Index, "it agrees with the records"),
         IndexState::Agrees { behind } => Finding::fine(
             Check::Index,
-            format!("it agrees with the records, of which {behind} changed since it was written"),
+            format!(
+                "it agrees with the records; {} newer than it, and read again when it is used",
+                if *behind == 1 { "one is".to_owned() } else { format!("{behind} are") }
+            ),
         ),
         IndexState::Damaged => Finding::warning(Check::Index, FILE, "makes no sense, and is not used")
             .todo(heals)
@@ -149,4 +170,45 @@ pub(super) fn leftovers(checkup: &Checkup) -> Vec<Finding> {
             .todo("It is in nobody's way, and --fix removes it.")
             .repair(Repair::Sweep),
     ]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::doctor::finding::Level;
+
+    /// It said that it agrees with records that had changed.
+    #[test]
+    fn records_that_are_newer_than_the_index_are_no_contradiction() {
+        let said = |behind| {
+            let checkup = Checkup { index: IndexState::Agrees { behind }, ..Checkup::default() };
+            let [finding] = &index(&checkup)[..] else { panic!("one finding") };
+            assert_eq!(finding.level, Level::Fine);
+            finding.message.clone()
+        };
+        assert_eq!(said(0), "it agrees with the records");
+        let newer = |count| {
+            format!("it agrees with the records; {count} newer than it, and read again when it is used")
+        };
+        assert_eq!(said(1), newer("one is"));
+        assert_eq!(said(2), newer("2 are"));
+    }
+
+    #[test]
+    fn only_an_empty_directory_is_removed_without_a_person() {
+        let judged = |path: &str, what, is_empty| {
+            let in_the_way = [(path.to_owned(), Obstacle { what, is_empty })].into();
+            let checkup = Checkup { in_the_way, ..Checkup::default() };
+            let found = [lock(&Facts::in_order(), &checkup), index(&checkup)].concat();
+            let broken =
+                found.into_iter().find(|finding| finding.level == Level::Broken).expect("it is told");
+            (broken.check, broken.repair)
+        };
+        let folder = |path: &str| Some(Repair::Folder(path.to_owned()));
+        let (due, turn) = ("jobs/index.due", "jobs/scheduler.lock");
+        assert_eq!(judged(due, "a directory", true), (Check::Index, folder(due)));
+        assert_eq!(judged(due, "a directory", false), (Check::Index, None));
+        assert_eq!(judged(turn, "a directory", true), (Check::Lock, folder(turn)));
+        assert_eq!(judged(turn, "a pipe", false), (Check::Lock, None));
+    }
 }

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use tidewheel_core::job::{Brief, JobId, JobStatus, RunId};
 use tidewheel_core::time::{Span, Timestamp};
-use tidewheel_store::jobs::{Checkup, Kept};
+use tidewheel_store::jobs::{Checkup, Kept, Trouble};
 
 use super::directory::jobs_named;
 use super::whole::counted;
@@ -20,8 +20,10 @@ const BUSY: Span = Span::from_secs(60);
 /// Says which records cannot be read, and which belong to enqueues that did not finish.
 pub(super) fn records(facts: &Facts, checkup: &Checkup) -> Vec<Finding> {
     let mut found = Vec::new();
+    let lost = lost(checkup);
     for (id, kept) in &checkup.jobs {
-        found.extend(record(id, kept, checkup));
+        let is_said = matches!(kept, Kept::Vacant) && lost.contains_key(id);
+        found.extend(record(id, kept, checkup).filter(|_| !is_said));
     }
     for (name, why) in &checkup.strange {
         found.push(
@@ -33,16 +35,23 @@ pub(super) fn records(facts: &Facts, checkup: &Checkup) -> Vec<Finding> {
             .todo("Give the directory the id that the record has, or move it away. Nobody looks at it so."),
         );
     }
-    for (path, why) in &checkup.unreadable {
-        found.push(
-            Finding::warning(Check::Records, format!(".tidewheel/{path}"), format!("cannot be read: {why}"))
-                .todo(
-                    "The record of the job is in order; move this file away if nobody can mend it. \
-                    `jobs explain` says less without it.",
-                ),
-        );
+    for (path, Trouble { why, is_denied }) in &checkup.unreadable {
+        let todo = match path.rsplit('/').next() {
+            _ if *is_denied => DENIED,
+            // A job without a history is no better than one with a damaged one.
+            Some("events.jsonl") => {
+                "The record of the job is in order, and says how it ended. Put this file back from a backup if \
+                there is one; without, `jobs explain` says less, until gc removes the job."
+            }
+            _ => {
+                "The record of the job is in order; move this away if nobody can mend it. \
+                `jobs explain` says less without it."
+            }
+        };
+        let message = format!("cannot be read: {why}");
+        found.push(Finding::warning(Check::Records, format!(".tidewheel/{path}"), message).todo(todo));
     }
-    found.extend(lost(checkup));
+    found.extend(lost.into_values());
     found.extend(unfinished(facts.now, checkup));
     if found.is_empty() {
         let count = counted(checkup.jobs.len(), "record");
@@ -68,24 +77,41 @@ fn record(id: &JobId, kept: &Kept, checkup: &Checkup) -> Option<Finding> {
                 move it away. Jobs after {id} are blocked until then."
             ))
         }
-        Kept::Unreadable(why) => Finding::broken(Check::Records, file, format!("cannot be read: {why}"))
-            .todo(format!(
+        Kept::Unreadable(Trouble { why, is_denied: true }) => {
+            Finding::broken(Check::Records, file, format!("cannot be read: {why}")).todo(format!(
+                "{DENIED} Whoever may not read it does not see the job, and cannot schedule it."
+            ))
+        }
+        Kept::Unreadable(Trouble { why, .. }) => {
+            Finding::broken(Check::Records, file, format!("cannot be read: {why}")).todo(format!(
                 "Mend it, or take it from a backup, or move `.tidewheel/jobs/{id}` away. Jobs \
                 after it are blocked until then; all others are not concerned."
-            )),
-        Kept::Vacant if checkup.leftovers.iter().any(|path| path.starts_with(&format!("jobs/{id}"))) => {
-            return None;
+            ))
         }
-        Kept::Vacant => Finding::warning(Check::Records, format!(".tidewheel/jobs/{id}"), "has no record")
-            .todo(
-                "If nobody is enqueuing just now, it is of no use: remove it, unless you want to keep \
-                what is in it.",
-            ),
+        Kept::Vacant if checkup.leftovers.iter().any(|path| is_within(path, id)) => return None,
+        Kept::Vacant => Finding::warning(
+            Check::Records,
+            format!(".tidewheel/jobs/{id}"),
+            "has no `job.json`, and without this record it is no job",
+        )
+        .todo(
+            "Put the record back from a backup, or remove the directory if nobody wants what is in it: gc \
+            leaves it.",
+        ),
     })
 }
 
+/// What to do about a file that may be in order.
+const DENIED: &str = "Work as the one who owns it, or let the owner give you the right.";
+
+/// Tells whether a path is the directory of a job, or in it.
+fn is_within(path: &str, id: &JobId) -> bool {
+    let rest = path.strip_prefix("jobs/").and_then(|path| path.strip_prefix(id.as_str()));
+    rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+}
+
 /// Says which records are gone that jobs wait for. What others need is never collected.
-fn lost(checkup: &Checkup) -> Vec<Finding> {
+fn lost(checkup: &Checkup) -> BTreeMap<&JobId, Finding> {
     let mut missing: BTreeMap<&JobId, Vec<&JobId>> = BTreeMap::new();
     for kept in checkup.jobs.values() {
         let Kept::Record { brief, .. } = kept else { continue };
@@ -98,12 +124,12 @@ fn lost(checkup: &Checkup) -> Vec<Finding> {
             }
         }
     }
-    let judge = |(id, waiting): (&JobId, Vec<&JobId>)| {
-        let message = format!("is gone, and {} came after it", jobs_named(&waiting));
+    let judge = |id: &JobId, waiting: &[&JobId]| {
+        let message = format!("is gone, and {} came after it", jobs_named(waiting));
         Finding::broken(Check::Records, format!(".tidewheel/jobs/{id}/job.json"), message)
             .todo("Put it back from a backup, or cancel those that wait for it and run the flow again.")
     };
-    missing.into_iter().map(judge).collect()
+    missing.into_iter().map(|(id, waiting)| (id, judge(id, &waiting))).collect()
 }
 
 /// Tells whether a job is on record as running.
@@ -167,16 +193,15 @@ fn unfinished(now: Timestamp, checkup: &Checkup) -> Vec<Finding> {
 pub(super) fn runs(facts: &Facts, checkup: &Checkup) -> Vec<Finding> {
     let wrong = checkup.manifests.iter().filter_map(|(run, wrong)| Some((run, wrong.as_ref()?)));
     let mut found: Vec<Finding> = wrong
-        .map(|(run, why)| {
-            Finding::broken(
-                Check::Runs,
-                format!(".tidewheel/jobs/runs/{run}.json"),
-                format!("cannot be read: {why}"),
-            )
-            .todo(
+        .map(|(run, Trouble { why, is_denied })| {
+            let file = format!(".tidewheel/jobs/runs/{run}.json");
+            let todo = if *is_denied {
+                DENIED
+            } else {
                 "Take it from a backup, or use the release that wrote it. Jobs of the run fail \
-                    when they start without it.",
-            )
+                    when they start without it."
+            };
+            Finding::broken(Check::Runs, file, format!("cannot be read: {why}")).todo(todo)
         })
         .collect();
     found.extend(incomplete(facts.now, checkup));

@@ -101,6 +101,8 @@ fn complained(check: Check, complaint: &Complaint) -> Finding {
         _ => "`tidewheel run FLOW --check` shows the place",
     };
     match help {
+        // Where the whole file is wrong, there is no place in it.
+        Some(help) if line.is_none() => finding.todo(format!("{help}.")),
         Some(help) => finding.todo(format!("{help}; {show}.")),
         None => finding.todo(format!("{show}.")),
     }

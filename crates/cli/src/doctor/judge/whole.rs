@@ -1,5 +1,7 @@
 //! All judgements together, in the order in which they are told.
 
+use tidewheel_store::jobs::Trouble;
+
 use super::{directory, jobs, records, store, surroundings, worktrees};
 use crate::doctor::facts::{Facts, Kind};
 use crate::doctor::finding::{Check, Finding};
@@ -23,15 +25,20 @@ pub(crate) fn judge(facts: &Facts) -> Vec<Finding> {
                 found.extend(worktrees::sentinels(facts, checkup));
             }
             // That something else is in the place of their directory was said.
-            Err(_) if facts.jobs_folder == Kind::Other => {}
-            Err(why) => found.push(
+            Err(_) if facts.jobs_folder == Kind::Other || facts.runs_folder == Kind::Other => {}
+            Err(Trouble { why, is_denied }) => found.push(
                 Finding::broken(Check::Records, ".tidewheel/jobs", format!("the jobs cannot be read: {why}"))
-                    .todo("Give yourself the right to read all of it, and look again."),
+                    .todo(if *is_denied {
+                        "Give yourself the right to read all of it, and look again."
+                    } else {
+                        "Look at what is there, move away what is not ours, and look again."
+                    }),
             ),
         }
     }
     found.extend(surroundings::git(&facts.git));
-    if facts.data == Kind::Directory {
+    // Of what nobody lets us look at, nothing can be said; the rights say so.
+    if facts.data == Kind::Directory && !facts.is_closed {
         found.extend(surroundings::config(facts));
         found.extend(surroundings::templates(facts));
         found.extend(surroundings::agents(facts));

@@ -3,10 +3,11 @@
 use std::path::{Path, PathBuf};
 
 use tidewheel_runner::git::{Call, Repository};
-use tidewheel_store::jobs::{Checkup, Files, JobStore as _};
+use tidewheel_store::jobs::{Checkup, Files, JobStore as _, JobStoreError, Trouble};
 
 use super::{folder, trees, written};
 use crate::doctor::facts::{Facts, Git, Kind, Store};
+use crate::error::cause;
 use crate::jobs::{How, Place};
 use crate::store::{examine, now, with_causes};
 
@@ -25,10 +26,10 @@ pub(crate) fn probe(wanted: &Wanted) -> Facts {
     let data = folder::kind(&place.data);
     let (jobs, due) = match Files::open_existing(&place.data) {
         Ok(files) if data == Kind::Directory => {
-            (files.checkup().map_err(|error| with_causes(&error)), files.due().unwrap_or_default())
+            (files.checkup().map_err(|error| trouble(&error)), files.due().unwrap_or_default())
         }
         Ok(_) => (Ok(Checkup::default()), Default::default()),
-        Err(error) => (Err(with_causes(&error)), Default::default()),
+        Err(error) => (Err(trouble(&error)), Default::default()),
     };
     let git = git(&place.root);
     let has_repository = matches!(&git, Git::Found { has_repository: true, .. });
@@ -38,6 +39,8 @@ pub(crate) fn probe(wanted: &Wanted) -> Facts {
         how: *how,
         data,
         jobs_folder: folder::kind(&place.data.join("jobs")),
+        runs_folder: folder::kind(&place.data.join("jobs/runs")),
+        is_closed: place.is_closed(),
         refusals: folder::refusals(&place.data, jobs.as_ref().ok()),
         space: folder::space(&place.data),
         skew: folder::skew(&place.data),
@@ -56,6 +59,19 @@ pub(crate) fn probe(wanted: &Wanted) -> Facts {
         }),
         place: place.clone(),
     }
+}
+
+/// Says why the jobs cannot be read, with the place.
+fn trouble(error: &JobStoreError) -> Trouble {
+    let why = match error {
+        JobStoreError::Io { source, .. } => format!("{error}: {}", cause(source)),
+        JobStoreError::Record(_)
+        | JobStoreError::Manifest(_)
+        | JobStoreError::Json { .. }
+        | JobStoreError::Held { .. }
+        | JobStoreError::Broken => with_causes(error),
+    };
+    Trouble { why, ..Trouble::of(error) }
 }
 
 fn git(root: &Path) -> Git {

@@ -6,10 +6,14 @@ use std::path::{Path, PathBuf};
 
 use tidewheel_core::job::Agent;
 
-use crate::doctor::facts::Complaint;
+use super::folder::kind;
+use crate::doctor::facts::{Complaint, Kind};
 use crate::error::CommandError;
 use crate::jobs::{Flow, Place, Settings};
 use crate::view::problems::Wrong;
+
+/// Where the templates are.
+const WORKFLOWS: &str = ".tidewheel/workflows";
 
 /// What people wrote, and what is wrong with it.
 #[derive(Debug, Default)]
@@ -37,7 +41,16 @@ pub(super) fn written(place: &Place) -> Written {
             let wrong = checked.iter().filter_map(|checked| checked.as_ref().err()).filter(|_| is_sound);
             written.templates = (checked.len(), wrong.flat_map(complaints_of).collect());
         }
-        Err(error) => written.templates = (0, vec![unreadable(".tidewheel/workflows", &error)]),
+        Err(error) => written.templates = (0, vec![unreadable(WORKFLOWS, &error)]),
+    }
+    if kind(&place.root.join(WORKFLOWS)) == Kind::Other {
+        let complaint = Complaint {
+            file: WORKFLOWS.to_owned(),
+            line: None,
+            message: "the directory of the templates is no directory".to_owned(),
+            help: Some("Move it away; `tidewheel init` makes the directory".to_owned()),
+        };
+        written.templates = (0, vec![complaint]);
     }
     for (alias, file) in &settings.config.commands {
         let path = file.strip_prefix("file:").unwrap_or(file);
@@ -54,7 +67,8 @@ pub(super) fn written(place: &Place) -> Written {
 }
 
 fn unreadable(file: &str, error: &CommandError) -> Complaint {
-    Complaint { file: file.to_owned(), line: None, message: error.message.clone(), help: None }
+    let help = error.hints.first().map(|hint| hint.trim_end_matches('.').to_owned());
+    Complaint { file: file.to_owned(), line: None, message: error.message.clone(), help }
 }
 
 fn complaints_of(wrong: &Wrong) -> Vec<Complaint> {

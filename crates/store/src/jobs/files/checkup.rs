@@ -12,8 +12,9 @@ use super::beneath::Root;
 use super::folders::Folders;
 use super::index::{self, Index, IndexState};
 use super::lock::Holder;
+use super::obstacle::Obstacle;
 use super::store::Files;
-use super::{layout, lock, read, scan, sweep};
+use super::{layout, lock, obstacle, read, scan, sweep};
 use crate::jobs::JobStoreError;
 
 /// What a look at all files found.
@@ -24,13 +25,13 @@ pub struct Checkup {
     /// Directories with a record whose names are no ids, and why.
     pub strange: BTreeMap<String, String>,
     /// Each manifest, and what is wrong with it if it cannot be read.
-    pub manifests: BTreeMap<RunId, Option<String>>,
+    pub manifests: BTreeMap<RunId, Option<Trouble>>,
     /// Other files of jobs that cannot be read, beneath the data directory, and why.
-    pub unreadable: BTreeMap<String, String>,
+    pub unreadable: BTreeMap<String, Trouble>,
     /// Jobs that a manifest names and that have no directory any more, with their runs.
     pub missing: BTreeMap<JobId, RunId>,
-    /// What is not the regular file that it should be, beneath the data directory, and what it is.
-    pub in_the_way: BTreeMap<String, &'static str>,
+    /// What stands in the place of locks and of the index, beneath the data directory.
+    pub in_the_way: BTreeMap<String, Obstacle>,
     /// Jobs that are on record as running, and nobody holds their run locks.
     pub lost: BTreeSet<JobId>,
     /// Files of writers that died, and directories that they left empty, beneath the data directory.
@@ -58,9 +59,18 @@ pub enum Kept {
     /// The record of another job.
     Misplaced(JobId),
     /// Something that is no record, and why.
-    Unreadable(String),
+    Unreadable(Trouble),
     /// No record.
     Vacant,
+}
+
+/// Why something cannot be read.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Trouble {
+    /// What is wrong, without the path.
+    pub why: String,
+    /// Whether it may be in order, and we have no right to read it.
+    pub is_denied: bool,
 }
 
 impl Files {
@@ -72,21 +82,26 @@ impl Files {
         let Some(root) = self.root()? else { return Ok(Checkup::default()) };
         let names = scan::names(root)?;
         let mut checkup = Checkup { strange: names.strange, ..Checkup::default() };
-        for id in names.ids {
+        // What stands in the way of a file is told as that.
+        for id in names.ids.into_iter().filter(|id| !obstacle::is_of_file(id.as_str())) {
             let kept = Kept::of(read::record(root, &id));
             if let Kept::Record { brief, .. } = &kept {
                 if brief.status == JobStatus::Running && is_lost(root, brief) {
                     checkup.lost.insert(id.clone());
                 }
-                look_beside(root, &id, &mut checkup.unreadable);
+                look_beside(root, brief, &mut checkup.unreadable);
             }
             checkup.jobs.insert(id, kept);
         }
+        let mut named = BTreeSet::new();
         for run in read::runs(root)? {
             let wrong = match read::manifest(root, &run) {
                 Ok(manifest) => {
                     let nodes = manifest.into_iter().flat_map(|manifest| manifest.nodes.into_values());
-                    let gone = nodes.map(|node| node.job_id).filter(|id| is_gone(root, id, &checkup.jobs));
+                    let ids: Vec<JobId> = nodes.map(|node| node.job_id).collect();
+                    let is_vacant = |id: &&JobId| matches!(checkup.jobs.get(*id), Some(Kept::Vacant));
+                    named.extend(ids.iter().filter(is_vacant).cloned());
+                    let gone = ids.into_iter().filter(|id| is_gone(root, id, &checkup.jobs));
                     let gone: Vec<(JobId, RunId)> = gone.map(|id| (id, run.clone())).collect();
                     // Whoever removed the run while we looked has removed its manifest, too.
                     if !gone.is_empty() && read::has_manifest(root, &run) {
@@ -94,7 +109,7 @@ impl Files {
                     }
                     None
                 }
-                Err(error) => Some(error.explain()),
+                Err(error) => Some(Trouble::of(&error)),
             };
             checkup.manifests.insert(run, wrong);
         }
@@ -102,17 +117,11 @@ impl Files {
         let is_known = |run: &RunId| checkup.manifests.contains_key(run);
         checkup.jobs.retain(|id, kept| match kept {
             Kept::Record { brief, .. } if brief.run.as_ref().is_none_or(is_known) => true,
-            Kept::Record { .. } => root.look(&layout::job(id)).is_ok_and(|found| found.is_some()),
-            // Whoever is enqueuing makes the directories first.
-            Kept::Vacant => root.look(&layout::job(id)).is_ok_and(|found| found.is_some_and(sweep::is_old)),
+            Kept::Record { .. } => is_there(root, id),
+            Kept::Vacant => is_without_record(root, id, named.contains(id)),
             Kept::Newer(_) | Kept::Misplaced(_) | Kept::Unreadable(_) => true,
         });
-        for name in [layout::TURN_LOCK, layout::SERVER_LOCK] {
-            look_at_lock(root, format!("{}/{name}", layout::JOBS), &mut checkup.in_the_way);
-        }
-        for id in checkup.jobs.keys() {
-            look_at_lock(root, layout::of_job(id, layout::RUN_LOCK), &mut checkup.in_the_way);
-        }
+        checkup.in_the_way = obstacle::obstacles(root, checkup.jobs.keys());
         checkup.leftovers = leftovers(root)?;
         checkup.index = index::inspect(root)?;
         checkup.turn = lock::holder(root, layout::JOBS, layout::TURN_LOCK);
@@ -163,8 +172,37 @@ impl Kept {
             Ok(None) => Self::Vacant,
             Err(JobStoreError::Record(RecordError::Newer { found })) => Self::Newer(found),
             Err(JobStoreError::Record(RecordError::Misplaced { found })) => Self::Misplaced(found),
-            Err(error) => Self::Unreadable(error.explain()),
+            Err(error) => Self::Unreadable(Trouble::of(&error)),
         }
+    }
+}
+
+impl Trouble {
+    /// Says what an error means for whoever wants to read.
+    #[must_use]
+    pub fn of(error: &JobStoreError) -> Self {
+        let is_denied = |source: &io::Error| {
+            // A link that leads out of the directory is refused by us.
+            source.kind() == io::ErrorKind::PermissionDenied && source.raw_os_error().is_some()
+        };
+        match error {
+            JobStoreError::Io { source, .. } => {
+                let why = source.to_string();
+                let why = why.split_once(" (os error ").map_or(why.as_str(), |(why, _)| why);
+                Self { why: why.to_owned(), is_denied: is_denied(source) }
+            }
+            JobStoreError::Json { source, .. } => source.to_string().into(),
+            JobStoreError::Record(_)
+            | JobStoreError::Manifest(_)
+            | JobStoreError::Held { .. }
+            | JobStoreError::Broken => error.explain().into(),
+        }
+    }
+}
+
+impl From<String> for Trouble {
+    fn from(why: String) -> Self {
+        Self { why, is_denied: false }
     }
 }
 
@@ -184,45 +222,41 @@ fn is_gone(root: &Root, id: &JobId, jobs: &BTreeMap<JobId, Kept>) -> bool {
     !jobs.contains_key(id) && root.look(&layout::job(id)).is_ok_and(|found| found.is_none())
 }
 
-/// Looks whether a lock is a file that can be locked.
-fn look_at_lock(root: &Root, path: String, in_the_way: &mut BTreeMap<String, &'static str>) {
-    let what = match root.look(&path).ok().flatten().map(|found| found.kind) {
-        None | Some(FileType::RegularFile) => return,
-        Some(FileType::Directory) => "a directory",
-        Some(FileType::Symlink) => "a link",
-        Some(FileType::Fifo) => "a pipe",
-        Some(FileType::Socket) => "a socket",
-        Some(FileType::CharacterDevice | FileType::BlockDevice) => "a device",
-        Some(FileType::Unknown) => "something else",
-    };
-    in_the_way.insert(path, what);
+/// Tells whether a job has a directory.
+fn is_there(root: &Root, id: &JobId) -> bool {
+    root.look(&layout::job(id)).is_ok_and(|found| found.is_some())
+}
+
+/// Tells whether a directory should have a record and has none. Whoever is enqueuing makes the directories first, then
+/// the records, and the manifest that names them last; nothing is started before.
+fn is_without_record(root: &Root, id: &JobId, is_named: bool) -> bool {
+    let Some(found) = root.look(&layout::job(id)).ok().flatten() else { return false };
+    let has = |name: &str| root.look(&layout::of_job(id, name)).is_ok_and(|found| found.is_some());
+    let was_started = || has(layout::RUN_LOCK) || layout::LOGS.into_iter().any(has);
+    // The record may have come since we looked for it.
+    (is_named || sweep::is_old(found) || was_started()) && matches!(read::record(root, id), Ok(None))
 }
 
 /// Reads what lies beside a record.
-fn look_beside(root: &Root, id: &JobId, unreadable: &mut BTreeMap<String, String>) {
-    let of = |name| layout::of_job(id, name);
+fn look_beside(root: &Root, job: &Brief, unreadable: &mut BTreeMap<String, Trouble>) {
+    let of = |name| layout::of_job(&job.id, name);
     for name in [layout::OUTCOME, layout::ENDED] {
         if let Err(error) = read::json::<JobOutcome>(root, &of(name)) {
-            unreadable.insert(of(name), plain(&error));
+            unreadable.insert(of(name), Trouble::of(&error));
         }
     }
-    let wrong = match read::history(root, id) {
-        Ok(history) => history.wrong(),
-        Err(error) => Some(plain(&error)),
+    for name in layout::LOGS {
+        if obstacle::is_folder(root, &of(name)) {
+            unreadable.insert(of(name), "it is a directory".to_owned().into());
+        }
+    }
+    let wrong = match read::history(root, &job.id) {
+        // Whoever removed the job while we looked has removed its directory.
+        Ok(history) if !history.is_there && !is_there(root, &job.id) => None,
+        Ok(history) => history.wrong_of(job).map(Trouble::from),
+        Err(error) => Some(Trouble::of(&error)),
     };
     unreadable.extend(wrong.map(|wrong| (of(layout::EVENTS), wrong)));
-}
-
-/// Says what is wrong without the path, which is known.
-fn plain(error: &JobStoreError) -> String {
-    match error {
-        JobStoreError::Io { source, .. } => source.to_string(),
-        JobStoreError::Json { source, .. } => source.to_string(),
-        JobStoreError::Record(_)
-        | JobStoreError::Manifest(_)
-        | JobStoreError::Held { .. }
-        | JobStoreError::Broken => error.explain(),
-    }
 }
 
 /// After this long an empty directory is that of an enqueue that did not finish: the rule of the records.
@@ -253,7 +287,8 @@ fn leftovers(root: &Root) -> Result<Vec<String>, JobStoreError> {
                 _ => {}
             }
         }
-        let is_of_job = path.strip_prefix("jobs/").is_some_and(|name| JobId::new(name).is_ok());
+        let is_job = |name: &str| JobId::new(name).is_ok() && !obstacle::is_of_file(name);
+        let is_of_job = path.strip_prefix("jobs/").is_some_and(is_job);
         if count == 0 && is_of_job && is_abandoned(root, &path) {
             found.push(path);
         }

@@ -11,6 +11,7 @@ mod group;
 mod index;
 mod layout;
 mod lock;
+mod obstacle;
 mod read;
 mod remove;
 mod rewind;
@@ -22,8 +23,9 @@ mod sweep;
 mod sync;
 mod turn;
 
-pub use checkup::{Checkup, Kept};
+pub use checkup::{Checkup, Kept, Trouble};
 pub use index::{Glance, IndexState, Survey};
 pub use lock::Holder;
+pub use obstacle::Obstacle;
 pub use read::History;
 pub use store::Files;

@@ -1,7 +1,9 @@
 //! Reads single files of jobs. Writes nothing.
 
 use std::collections::BTreeSet;
+use std::io;
 
+use rustix::fs::FileType;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 use tidewheel_core::job::{Brief, JobEvent, JobId, JobStatus, Manifest, NodeId, Record, RecordError, RunId};
@@ -77,6 +79,21 @@ pub(super) fn manifest_with(
     Ok(text.map(|text| Manifest::parse_with(&text, node)).transpose()?)
 }
 
+/// Fails if something else is in the place of the directory of the manifests: every run would look as if it had never
+/// been enqueued to the end.
+pub(super) fn check_runs(root: &Root) -> Result<(), JobStoreError> {
+    let found = root.look(layout::RUNS).ok().flatten().map(|found| found.kind);
+    if matches!(found, None | Some(FileType::Directory)) {
+        return Ok(());
+    }
+    match root.folder(layout::RUNS) {
+        Err(source) if source.kind() == io::ErrorKind::NotADirectory => {
+            Err(JobStoreError::Io { verb: "read", path: root.path(layout::RUNS), source })
+        }
+        Ok(_) | Err(_) => Ok(()),
+    }
+}
+
 /// Returns the runs that have a manifest.
 pub(super) fn runs(root: &Root) -> Result<BTreeSet<RunId>, JobStoreError> {
     let names = root.names(layout::RUNS).map_err(|source| {
@@ -95,12 +112,22 @@ pub struct History {
     pub events: Vec<JobEvent>,
     /// The lines that say nothing any more, from one, and what is wrong with each.
     pub damaged: Vec<(usize, serde_json::Error)>,
+    /// Whether there is a file at all.
+    pub is_there: bool,
 }
 
 impl History {
-    /// Says which lines are damaged, in a few words.
+    /// Says what is wrong with the history of a job, in a few words. One that was started and is over has at least its
+    /// start in it, whatever a crash cut off at the end.
     #[must_use]
-    pub fn wrong(&self) -> Option<String> {
+    pub fn wrong_of(&self, job: &Brief) -> Option<String> {
+        let is_lost = self.events.is_empty() && job.started_at.is_some() && job.status.is_terminal();
+        let lost = if self.is_there { "no line of it is whole" } else { "it is gone" };
+        self.wrong().or_else(|| is_lost.then(|| format!("{lost}, and the job was started")))
+    }
+
+    /// Says which lines are damaged, in a few words.
+    fn wrong(&self) -> Option<String> {
         let (line, why) = self.damaged.first()?;
         // Where in its text, which is one line, helps nobody.
         let why = why.to_string();
@@ -120,6 +147,7 @@ pub(super) fn history(root: &Root, id: &JobId) -> Result<History, JobStoreError>
     let fail = |source| JobStoreError::Io { verb: "read", path: root.path(&path), source };
     let mut history = History::default();
     let Some((bytes, _)) = root.bytes_up_to(&path, MAX_EVENTS).map_err(fail)? else { return Ok(history) };
+    history.is_there = true;
     let end = bytes.iter().rposition(|byte| *byte == b'\n').unwrap_or(0);
     for (number, line) in (1..).zip(bytes[..end].split(|byte| *byte == b'\n')) {
         if line.trim_ascii().is_empty() {
@@ -135,7 +163,7 @@ pub(super) fn history(root: &Root, id: &JobId) -> Result<History, JobStoreError>
 
 /// Reads what happened to a job, all of it. What was cut off at the end by a crash is left out.
 pub(super) fn events(root: &Root, id: &JobId) -> Result<Vec<JobEvent>, JobStoreError> {
-    let History { events, damaged } = history(root, id)?;
+    let History { events, damaged, .. } = history(root, id)?;
     match damaged.into_iter().next() {
         Some((_, source)) => {
             Err(JobStoreError::Json { path: root.path(&layout::of_job(id, layout::EVENTS)), source })
@@ -175,6 +203,8 @@ fn text_of(root: &Root, path: &str) -> Result<Option<String>, JobStoreError> {
 
 #[cfg(test)]
 mod tests {
+    use tidewheel_core::time::Timestamp;
+
     use super::*;
 
     /// One damaged line took all others with it.
@@ -198,6 +228,28 @@ mod tests {
         assert_eq!(torn.events.len(), 3);
         assert_eq!(torn.wrong().unwrap(), "line 2 and 2 others are damaged: expected value");
         assert!(matches!(events(&root, &id), Err(JobStoreError::Json { .. })));
+    }
+
+    #[test]
+    fn a_job_that_was_started_and_is_over_has_a_history() {
+        let folder = tempfile::tempdir().unwrap();
+        std::fs::create_dir_all(folder.path().join("jobs/a")).unwrap();
+        let root = Root::open(folder.path()).unwrap().unwrap();
+        let id = JobId::new("a").unwrap();
+        let mut record = Record::new(id.clone(), Timestamp::from_millis(1));
+        let wrong = |record: &Record| history(&root, &id).unwrap().wrong_of(&Brief::from(record));
+        record.status = JobStatus::Cancelled;
+        assert_eq!(wrong(&record), None, "it was never started");
+        record.started_at = Some(Timestamp::from_millis(2));
+        assert_eq!(wrong(&record).unwrap(), "it is gone, and the job was started");
+        record.status = JobStatus::Running;
+        assert_eq!(wrong(&record), None, "it is not over");
+        record.status = JobStatus::Failed;
+        std::fs::write(folder.path().join("jobs/a/events.jsonl"), "{\"at\":\"2026-02-01").unwrap();
+        assert_eq!(wrong(&record).unwrap(), "no line of it is whole, and the job was started");
+        let event = r#"{"at":"2026-02-01T12:00:00Z","attempt":1,"event":{"withdrawn":{"reason":"x"}}}"#;
+        std::fs::write(folder.path().join("jobs/a/events.jsonl"), format!("{event}\n{{")).unwrap();
+        assert_eq!(wrong(&record), None, "a crash may cut off the end");
     }
 
     #[test]

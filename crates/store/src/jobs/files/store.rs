@@ -53,7 +53,9 @@ impl Files {
         let fail = |source| JobStoreError::Io { verb: "open", path: data.to_owned(), source };
         let data = std::path::absolute(data).map_err(fail)?;
         let store = Self { data, root: OnceLock::new(), disk: Disk::new(), index: Mutex::new(None) };
-        store.root()?;
+        if let Some(root) = store.root()? {
+            read::check_runs(root)?;
+        }
         Ok(store)
     }
 

@@ -156,8 +156,13 @@ impl Index {
 
     /// Writes the index as a whole, with these lines of jobs that are over, and more of them from the live ones.
     pub(super) fn create(root: &Root, mut live: Live, over: &str) -> Result<Self, JobStoreError> {
-        let fail =
-            |source| JobStoreError::Io { verb: "write", path: root.path(&format!("{JOBS}/{NAME}")), source };
+        let fail_at = |name: &str, source| JobStoreError::Io {
+            verb: "write",
+            path: root.path(&format!("{JOBS}/{name}")),
+            source,
+        };
+        let fail = |source| fail_at(NAME, source);
+        let fail_done = |source| fail_at(done::NAME, source);
         let mut runs = BTreeMap::new();
         super::check::look_at_runs(&live, root, &mut runs);
         for entry in live.entries.values_mut() {
@@ -171,15 +176,12 @@ impl Index {
         }
         let generation = generation();
         let boot = boot().unwrap_or_else(|| "-".repeat(36));
-        let write = || -> io::Result<(Done, File)> {
-            let folder = root.folder(JOBS)?;
-            replace(&folder, done::NAME, &format!("{}{text}", done::header(generation)))?;
-            let file = replace(&folder, NAME, &header(&boot, generation, 0))?;
-            let length = done::HEADER + text.len() as u64;
-            let done = Done::open(root, generation, length, OFlags::RDWR)?;
-            Ok((done.ok_or(io::ErrorKind::NotFound)?, file))
-        };
-        let (done, file) = write().map_err(fail)?;
+        let folder = root.folder(JOBS).map_err(fail)?;
+        replace(&folder, done::NAME, &format!("{}{text}", done::header(generation))).map_err(fail_done)?;
+        let file = replace(&folder, NAME, &header(&boot, generation, 0)).map_err(fail)?;
+        let length = done::HEADER + text.len() as u64;
+        let done = Done::open(root, generation, length, OFlags::RDWR).map_err(fail_done)?;
+        let done = done.ok_or_else(|| fail_done(io::ErrorKind::NotFound.into()))?;
         let inode = Found::of(&file).map_err(fail)?.signature.2;
         live.seen.done = done.length;
         let length = HEADER as u64;

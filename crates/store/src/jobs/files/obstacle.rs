@@ -1,0 +1,63 @@
+//! What stands where a file of ours should be and is none: a directory, a link, a pipe. Nothing is moved here.
+
+use std::collections::BTreeMap;
+
+use rustix::fs::FileType;
+use tidewheel_core::job::JobId;
+
+use super::beneath::Root;
+use super::layout;
+
+/// Something that is in the way of a file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Obstacle {
+    /// What it is, such as `a directory`.
+    pub what: &'static str,
+    /// Whether it is a directory without anything in it, so that nothing is lost if it goes.
+    pub is_empty: bool,
+}
+
+/// Returns what is in the way of locks and of the index, beneath the data directory.
+pub(super) fn obstacles<'i>(root: &Root, ids: impl Iterator<Item = &'i JobId>) -> BTreeMap<String, Obstacle> {
+    let of_all = |name: &str| format!("{}/{name}", layout::JOBS);
+    let locks = LOCKS.map(of_all).into_iter().chain(ids.map(|id| layout::of_job(id, layout::RUN_LOCK)));
+    // Whatever else is in the place of the index is replaced by it.
+    let index = INDEX.map(of_all).into_iter().filter(|path| is_folder(root, path));
+    locks.chain(index).filter_map(|path| obstacle(root, &path).map(|found| (path, found))).collect()
+}
+
+/// Tells whether a name in the directory of the jobs is that of a file of ours, and so of no job.
+pub(super) fn is_of_file(name: &str) -> bool {
+    LOCKS.contains(&name) || INDEX.contains(&name)
+}
+
+/// Tells whether a directory is at a path.
+pub(super) fn is_folder(root: &Root, path: &str) -> bool {
+    kind(root, path) == Some(FileType::Directory)
+}
+
+/// Says what is at a path where a file should be, if it is none.
+fn obstacle(root: &Root, path: &str) -> Option<Obstacle> {
+    let what = match kind(root, path)? {
+        FileType::RegularFile => return None,
+        FileType::Directory => {
+            let is_empty = root.names(path).is_ok_and(|names| names.is_empty());
+            return Some(Obstacle { what: "a directory", is_empty });
+        }
+        FileType::Symlink => "a link",
+        FileType::Fifo => "a pipe",
+        FileType::Socket => "a socket",
+        FileType::CharacterDevice | FileType::BlockDevice => "a device",
+        FileType::Unknown => "something else",
+    };
+    Some(Obstacle { what, is_empty: false })
+}
+
+const LOCKS: [&str; 2] = [layout::TURN_LOCK, layout::SERVER_LOCK];
+
+/// The files of the index, and by way of which they are replaced.
+const INDEX: [&str; 5] = [layout::DUE, "index.live", "index.done", "index.live.tmp", "index.done.tmp"];
+
+fn kind(root: &Root, path: &str) -> Option<FileType> {
+    root.look(path).ok().flatten().map(|found| found.kind)
+}
