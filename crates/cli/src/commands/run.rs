@@ -161,9 +161,6 @@ fn follow(
 ) -> Result<Exit, Ending> {
     let mut followed: Vec<(&Enqueued, Followed)> = Vec::new();
     for run in runs {
-        for error in &run.ticked.errors {
-            output::warning(error);
-        }
         if arguments.format == Format::Text && runs.len() > 1 {
             output::text(&format!("run {} of {}: {}\n", run.index, runs.len(), run.id))?;
         }
@@ -171,6 +168,7 @@ fn follow(
             opened,
             jobs: run.jobs.clone(),
             tells: if arguments.format == Format::Text { Tells::Output } else { Tells::Aside },
+            trouble: run.ticked.errors.clone(),
             until: None,
             comes_back: format!(
                 "`tidewheel jobs wait run:{id}` comes back to them, `tidewheel runs cancel {id}` ends them",

@@ -121,7 +121,8 @@ impl Story {
 /// Waits until jobs are over and nobody works on them any more: a job is over a little before its supervisor is.
 fn follow(opened: &Opened, jobs: &[JobId], tells: Tells) -> Result<Option<Followed>, Ending> {
     let comes_back = format!("`tidewheel jobs list --dir {}` shows them", opened.place.root.display());
-    let followed = Follow { opened, jobs: jobs.to_vec(), tells, until: None, comes_back }.run()?;
+    let followed =
+        Follow { opened, jobs: jobs.to_vec(), tells, trouble: Vec::new(), until: None, comes_back }.run()?;
     if followed.ending == Left::Interrupted {
         return Ok(None);
     }

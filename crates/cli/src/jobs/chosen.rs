@@ -7,7 +7,7 @@ use tidewheel_core::time::Timestamp;
 use tidewheel_core::view::jobs::{FindError, ListAsk, find, find_id, find_run_id};
 use tidewheel_store::jobs::{Glance, JobStore as _, Jobs, Survey};
 
-use super::opened::{Opened, unfit, unfound};
+use super::opened::{Opened, damaged, unfit, unfound};
 use crate::error::CommandError;
 use crate::output;
 
@@ -151,7 +151,28 @@ fn job_among(survey: &Survey, all: &[Glance<'_>], text: &str) -> Result<JobId, C
         None => find_id(all.iter().map(|glance| (glance.id, glance.created_at)), text)
             .and_then(|id| JobId::new(id).map_err(|_| unknown())),
     };
-    found.map_err(|error| unfound(&error))
+    found.map_err(|error| match error {
+        FindError::NoJob { .. } => unread_among(survey, text).unwrap_or_else(|| unfound(&error)),
+        FindError::NoRun { .. } | FindError::Ambiguous { .. } => unfound(&error),
+    })
+}
+
+/// Returns the error of the job that a text means among those whose records cannot be read: all that is known of them is
+/// their ids.
+fn unread_among<'s>(survey: &'s Survey, text: &str) -> Option<CommandError> {
+    let ids = survey.unreadable.keys().map(String::as_str);
+    let found = match text.split_once('/') {
+        Some((run, node)) => {
+            let run_in = |id: &'s str| id.strip_prefix("wf-")?.strip_suffix(node)?.strip_suffix('-');
+            find_run_id(ids.filter_map(run_in), run).map(|run| format!("wf-{run}-{node}"))
+        }
+        None => find_id(ids.map(|id| (id, Timestamp::default())), text).map(str::to_owned),
+    };
+    match found {
+        Ok(id) => Some(damaged(&id, survey.unreadable.get(&id)?)),
+        Err(error @ FindError::Ambiguous { .. }) => Some(unfound(&error)),
+        Err(FindError::NoJob { .. } | FindError::NoRun { .. }) => None,
+    }
 }
 
 #[cfg(test)]

@@ -5,11 +5,12 @@ use std::cell::RefCell;
 use std::fs::File;
 use std::io::{self, Read as _, Seek as _, SeekFrom};
 use std::path::Path;
+use std::time::UNIX_EPOCH;
 
 use tidewheel_core::job::{Brief, Facts, JobEvent, JobEventKind, JobId, Metadata, Question, Record, RunId};
 use tidewheel_core::view::jobs::explain::{
-    Explanation, OutputLine, Piece, RunExplanation, RunSubject, Subject, Told, World, explain_job,
-    explain_run,
+    AttemptOutcome, Explanation, OutputLine, Piece, RunExplanation, RunSubject, Subject, Told, World,
+    explain_job, explain_run,
 };
 use tidewheel_runner::job::{LogFile, LogParts};
 use tidewheel_runner::probe::Prober;
@@ -52,6 +53,9 @@ pub(crate) fn explained_job(opened: &Opened, mut jobs: Jobs, id: &JobId) -> Resu
         if let Err(error) = add_output(&mut told, &dir, place, stream) {
             unread.push(format!("{stream} of job {id} cannot be read: {error}"));
         }
+    }
+    if let Err(error) = add_supervisor(opened, &mut told, &dir, &job) {
+        unread.push(format!("what the supervisor of job {id} said cannot be read: {error}"));
     }
     let dead_letter = record.metadata.text(Metadata::DEAD_LETTER);
     let subject = Subject { job: &job, dead_letter, told: &told };
@@ -121,11 +125,16 @@ fn asked<T>(
     let mut facts = Facts::default();
     let mut left = MOST_ASKED;
     let lost = jobs.briefs.values().filter(|job| opened.is_lost(job)).map(|job| job.id.clone()).collect();
+    let active = jobs.briefs.values().filter(|job| job.status.is_active());
+    let unlockable =
+        active.filter_map(|job| Some((job.id.clone(), opened.store().in_place_of_lock(&job.id)?)));
+    let unlockable = unlockable.collect();
     loop {
         let world = World {
             briefs: &jobs.briefs,
             unreadable: &jobs.unreadable,
             lost: &lost,
+            unlockable: &unlockable,
             facts: &facts,
             capacity: opened.settings.capacity(),
             now: opened.now,
@@ -163,6 +172,28 @@ fn add_output(told: &mut Told, dir: &Path, place: usize, stream: &'static str) -
             told.attempts[attempt].output.push(OutputLine { stream, text });
         }
     }
+    Ok(())
+}
+
+/// Adds what the supervisor of a last attempt that was lost had to say: what was in its way.
+fn add_supervisor(opened: &Opened, told: &mut Told, dir: &Path, job: &Brief) -> io::Result<()> {
+    let Some(last) = told.attempts.last_mut() else { return Ok(()) };
+    if last.outcome != AttemptOutcome::Lost && !opened.is_lost(job) {
+        return Ok(());
+    }
+    let mut file = match LogFile::read(&dir.join("supervisor.log")) {
+        Ok(file) => file,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
+        Err(error) => return Err(error),
+    };
+    let found = file.metadata()?;
+    let written = found.modified()?.duration_since(UNIX_EPOCH).unwrap_or_default().as_nanos();
+    // Supervisors of earlier attempts wrote to the same file.
+    if last.started_at.is_some_and(|began| u128::from(began.as_nanos()) > written) {
+        return Ok(());
+    }
+    let lines = last_lines(&mut file, Piece { is_aside: false, from: 0, to: found.len() })?;
+    last.output.extend(lines.into_iter().map(|text| OutputLine { stream: OutputLine::SUPERVISOR, text }));
     Ok(())
 }
 

@@ -6,7 +6,9 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use indicatif::ProgressDrawTarget;
-use tidewheel_core::job::{Brief, JobId, JobStatus, RunResult, RunState, signal_told};
+use tidewheel_core::job::{
+    Brief, JobId, JobStatus, Metadata, Record, RunResult, RunState, budget_told, lost_told, signal_told,
+};
 use tidewheel_runner::job::wait::Watch;
 use tidewheel_store::jobs::{JobStore as _, JobStoreError};
 
@@ -14,7 +16,7 @@ use super::gather::Gather;
 use super::live::{Live, Looks};
 use super::opened::{Opened, unreadable};
 use super::tty::Tty;
-use crate::error::{CommandError, Ending};
+use crate::error::{Code, CommandError, Ending};
 use crate::exit::Exit;
 use crate::interrupt::Interrupt;
 use crate::output::{self, harmless};
@@ -27,6 +29,8 @@ pub(crate) struct Follow<'a> {
     pub(crate) jobs: Vec<JobId>,
     /// Who is told what becomes of them.
     pub(crate) tells: Tells,
+    /// What the pass before could not do.
+    pub(crate) trouble: Vec<String>,
     /// When to give up.
     pub(crate) until: Option<Instant>,
     /// How to come back to the jobs, for whoever leaves them.
@@ -76,13 +80,17 @@ const REST: u32 = 9;
 /// The bar, and the line that the cursor stands in.
 const BESIDE: usize = 2;
 
+/// So many things that a pass could not do are told.
+const MOST_TOLD: usize = 3;
+
 impl Follow<'_> {
     /// Waits until all jobs are over.
     pub(crate) fn run(self) -> Result<Followed, Ending> {
         let interrupt = Interrupt::listen();
         // Whatever changes a record writes to the index beside the records, too.
         let watch = Watch::directory(&self.opened.place.data.join("jobs"));
-        let mut said = Said { lines: BTreeMap::new(), live: self.live() };
+        let mut said = Said { lines: BTreeMap::new(), live: self.live(), is_troubled: false };
+        said.trouble(&self.trouble);
         let mut followed = Followed::default();
         let mut looked = Instant::now();
         loop {
@@ -109,7 +117,7 @@ impl Follow<'_> {
             let probe = Duration::from_millis(self.opened.settings.config.probe_interval.as_millis());
             if looked.elapsed() >= probe {
                 // A supervisor that was killed tells nobody; a pass finds out.
-                self.opened.tick()?;
+                said.trouble(&self.opened.pass()?);
                 looked = now;
             }
             let soon = now + LOOK_AGAIN;
@@ -159,7 +167,7 @@ impl Follow<'_> {
             };
             followed.missing.remove(*id);
             let brief = Brief::from(&record);
-            let line = told(&brief, self.summary(&brief).as_deref());
+            let line = told(&brief, self.summary(&record).as_deref());
             if said.lines.get(*id) != Some(&line) {
                 match &said.live {
                     Some((live, _)) => print(live, &brief, &line)?,
@@ -176,8 +184,26 @@ impl Follow<'_> {
     }
 
     /// Returns what is kept of the end of a job, if it may say more than its exit code does.
-    fn summary(&self, job: &Brief) -> Option<String> {
-        signal_told(job.exit_code.filter(|_| job.status == JobStatus::Failed)?, None)?;
+    fn summary(&self, job: &Record) -> Option<String> {
+        let code = job.exit_code?;
+        let says_more = match job.status {
+            JobStatus::Failed => {
+                signal_told(code, None).is_some() || job.metadata.get(Metadata::LIVENESS).is_some()
+            }
+            JobStatus::BlockedByDependency => true,
+            JobStatus::Queued
+            | JobStatus::WaitingOnDeps
+            | JobStatus::WaitingOnApproval
+            | JobStatus::WaitingOnLocks
+            | JobStatus::Running
+            | JobStatus::Succeeded
+            | JobStatus::Cancelled
+            | JobStatus::BlockedByApproval
+            | JobStatus::Skipped => false,
+        };
+        if !says_more {
+            return None;
+        }
         self.opened.store().outcome(&job.id).ok().flatten()?.summary
     }
 
@@ -222,6 +248,33 @@ struct Said<'a> {
     lines: BTreeMap<JobId, String>,
     /// The lines that change, where they can.
     live: Option<(Live, Gather<'a>)>,
+    /// Whether the last pass could not do everything.
+    is_troubled: bool,
+}
+
+impl Said<'_> {
+    /// Tells what a pass could not do, once until passes go well again.
+    fn trouble(&mut self, errors: &[String]) {
+        let was_troubled = std::mem::replace(&mut self.is_troubled, !errors.is_empty());
+        if was_troubled || errors.is_empty() {
+            return;
+        }
+        if let Some((live, _)) = &self.live {
+            live.clear();
+        }
+        for error in errors.iter().take(MOST_TOLD) {
+            let error = CommandError::of_words(Code::JobsTrouble, error);
+            output::warning(&error.message);
+            error.hints.iter().for_each(|hint| output::hint(hint));
+        }
+        if errors.len() > MOST_TOLD {
+            let more = errors.len() - MOST_TOLD;
+            output::warning(&format!(
+                "{more} more things could not be done; `tidewheel tick` tells all of them"
+            ));
+        }
+        output::hint("It is tried again for as long as you wait.");
+    }
 }
 
 /// Writes a line that stays. What goes on changes in place, unless somebody has to do something about it.
@@ -266,7 +319,9 @@ fn line(job: &Brief, summary: Option<&str>) -> String {
             let _ = write!(line, " (attempt {})", job.attempt);
         }
         JobStatus::Failed => {
-            if let Some(code) = job.exit_code {
+            if let Some(lost) = lost_told(summary) {
+                let _ = write!(line, " ({lost})");
+            } else if let Some(code) = job.exit_code {
                 let signal = signal_told(code, summary).map(|told| format!(", {told}")).unwrap_or_default();
                 let _ = write!(line, " (exit {code}{signal})");
             }
@@ -281,8 +336,9 @@ fn line(job: &Brief, summary: Option<&str>) -> String {
         | JobStatus::WaitingOnLocks
         | JobStatus::BlockedByDependency
         | JobStatus::BlockedByApproval => {
-            if let Some(wait) = job.wait() {
-                let _ = write!(line, ": {wait}");
+            let spent = || summary.and_then(budget_told);
+            if let Some(why) = job.wait().map(str::to_owned).or_else(spent) {
+                let _ = write!(line, ": {why}");
             }
         }
         JobStatus::WaitingOnApproval => {

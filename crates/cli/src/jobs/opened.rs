@@ -66,6 +66,19 @@ impl Opened {
         self.scheduler()?.tick().map_err(|error| refused(&error))
     }
 
+    /// Does one pass over all jobs while somebody waits for them, and returns what it could not do. That there is no room
+    /// ends no waiting: there may be some later.
+    pub(crate) fn pass(&self) -> Result<Vec<String>, CommandError> {
+        if !self.has_jobs() {
+            return Ok(Vec::new());
+        }
+        match self.scheduler()?.tick() {
+            Ok(ticked) => Ok(ticked.errors),
+            Err(error) if error.lacks_room() => Ok(vec![with_causes(&error)]),
+            Err(error) => Err(refused(&error)),
+        }
+    }
+
     /// Tells whether there is anything where the jobs are, be it what it should be or not.
     pub(crate) fn has_jobs(&self) -> bool {
         let found = fs::symlink_metadata(self.place.data.join("jobs"));
@@ -160,7 +173,12 @@ pub(super) fn unfound(error: &FindError) -> CommandError {
 }
 
 pub(super) fn unreadable(id: &str, error: &JobStoreError) -> CommandError {
-    let message = format!("unable to load background job {id}: {}", with_causes(error));
+    damaged(id, &with_causes(error))
+}
+
+/// Returns the error of a record that cannot be read, and of which somebody said why.
+pub(super) fn damaged(id: &str, why: &str) -> CommandError {
+    let message = format!("unable to load background job {id}: {why}");
     CommandError::of_words(Code::JobDamaged, &message).hint(format!(
         "{} says what to do about it; all other jobs are as they were.",
         Opened::command("doctor")
@@ -197,9 +215,10 @@ pub(crate) fn refused(error: &SchedulerError) -> CommandError {
             "It may be the small process that an earlier command left for a retry or a delay; `tidewheel doctor` \
              names it. You can end it: a daemon takes over what it waits for.",
         ),
-        SchedulerError::StillRunning(_) | SchedulerError::Processes { .. } => {
-            CommandError::of_words(Code::JobsTrouble, &with_causes(error))
-        }
+        SchedulerError::NotReset(_)
+        | SchedulerError::StillRunning(_)
+        | SchedulerError::Processes { .. }
+        | SchedulerError::Unwritten { .. } => CommandError::of_words(Code::JobsTrouble, &with_causes(error)),
     }
 }
 

@@ -435,3 +435,123 @@ fn a_process_that_was_killed_is_told_so() {
         assert_eq!(why.out.matches("killed by").count(), usize::from(is_seen), "{why}");
     }
 }
+
+/// What came after the job ran again without it.
+#[test]
+fn a_retry_that_cannot_reset_one_job_resets_none() {
+    let yard = Yard::with_flows(&[]);
+    let ran = yard.json(&["run", "two.toml", "--follow"]);
+    let run = ran["run_id"].as_str().unwrap();
+    let [one, two] = ["one", "two"].map(|node| format!("wf-{run}-{node}"));
+    for (job, name) in [(&one, "stdout.log"), (&two, "stderr.log"), (&two, "outcome.json")] {
+        let path = yard.path(job).join(name);
+        let aside = yard.path(job).join("aside");
+        fs::rename(&path, &aside).unwrap();
+        fs::create_dir(&path).unwrap();
+        let before = [yard.record(&one), yard.record(&two)];
+        let ran = yard.run(&["jobs", "retry", "one"]);
+        assert_eq!((ran.code, ran.out.as_str()), (Some(1), ""), "{ran}");
+        let file = format!("{}: Is a directory\nhint: A directory is where a file should be", path.display());
+        assert!(ran.err.starts_with("error[TW0022]: no job was reset: cannot "), "{ran}");
+        assert!(ran.err.contains(&file), "{ran}");
+        assert_eq!([yard.record(&one), yard.record(&two)], before);
+        fs::remove_dir(&path).unwrap();
+        fs::rename(&aside, &path).unwrap();
+    }
+    assert_eq!(fs::read_to_string(yard.path(&one).join("stdout.log")).unwrap(), "hello here\n");
+    let retried = yard.json(&["jobs", "retry", "one"]);
+    assert_eq!(retried["reset"], json!([one, two]));
+    yard.run(&["jobs", "wait", "one", "two"]).succeeded();
+}
+
+/// The run was there, and whoever was told only of an error would have run it again.
+#[test]
+fn a_directory_in_the_place_of_an_index_does_not_stop_runs() {
+    for name in ["index.live", "index.done", "index.due"] {
+        let yard = Yard::with_flows(&[]);
+        yard.run(&["run", "two.toml", "--follow"]).succeeded();
+        let path = yard.path(name);
+        let put = |with: &[&str]| {
+            let aside = yard.home.path().join("aside");
+            fs::create_dir(&aside).unwrap();
+            with.iter().for_each(|name| fs::write(aside.join(name), "mine").unwrap());
+            // A supervisor that is about to go may write the file once more.
+            while fs::rename(&aside, &path).is_err() {
+                fs::remove_file(&path).ok();
+            }
+        };
+        put(&[]);
+        yard.run(&["run", "two.toml", "--follow"]).succeeded();
+        assert!(!path.is_dir(), "{name}");
+        // What is in a directory is not ours to remove.
+        put(&["mine.txt"]);
+        let ran = yard.run(&["run", "two.toml"]);
+        assert!(ran.out.starts_with("Outcome: Workflow run enqueued\n"), "{ran}");
+        let is_due = name == "index.due";
+        assert_eq!((ran.code, ran.err.is_empty()), (Some(i32::from(is_due)), !is_due), "{ran}");
+        if is_due {
+            let told = format!("error[TW0022]: cannot write {}: Is a directory\n", path.display());
+            assert!(ran.err.starts_with(&told) && ran.err.contains("move it away"), "{ran}");
+        }
+        let run = yard.json(&["runs", "list"])["runs"][0]["id"].as_str().unwrap().to_owned();
+        let waited = yard.run(&["jobs", "wait", &format!("run:{run}")]);
+        assert_eq!(waited.code, Some(0), "{waited}");
+        let said = judged(&yard.home, "index", &[]);
+        assert!(
+            said.len() == 1 && said[0].starts_with(&format!("broken .tidewheel/jobs/{name}: is a d")),
+            "{said:?}"
+        );
+        assert_eq!(fs::read_to_string(path.join("mine.txt")).unwrap(), "mine");
+    }
+}
+
+/// It was said that the next pass starts it.
+#[test]
+fn a_run_lock_that_is_no_file_is_why_a_job_does_not_start() {
+    let yard = Yard::new();
+    yard.job("queued", "queued", 0, json!({ "child_args": ["--version"] }));
+    fs::create_dir(yard.path("queued/run.lock")).unwrap();
+    let why = yard.jobs(&["explain", "queued"]).succeeded();
+    let words = why.out.split_whitespace().collect::<Vec<_>>().join(" ");
+    for told in [
+        "queued cannot go on: its run.lock is a directory, and not a file that can be locked.",
+        "Somebody has to move .tidewheel/jobs/queued/run.lock away",
+        "It goes on when what is in the place of its run.lock is gone.",
+    ] {
+        assert!(words.contains(told), "{told}: {why}");
+    }
+    assert!(!words.contains("The next pass of the scheduler"), "{why}");
+    assert_eq!(yard.json(&["jobs", "explain", "queued"])["causes"][0]["kind"], "run_lock");
+}
+
+/// They were told to be none.
+#[test]
+fn a_job_whose_record_is_damaged_is_known_by_the_end_of_its_id() {
+    let yard = Yard::with_flows(&[]);
+    let ran = yard.json(&["run", "two.toml", "--follow"]);
+    let run = ran["run_id"].as_str().unwrap();
+    let path = yard.path(&format!("wf-{run}-one/job.json"));
+    let text = fs::read_to_string(&path).unwrap();
+    fs::write(&path, &text[..20]).unwrap();
+    let said = format!("error[TW0020]: unable to load background job wf-{run}-one: ");
+    for verb in ["show", "tail", "retry", "status", "explain"] {
+        for name in ["one", &format!("{run}/one"), &format!("{}/one", &run[..12]), &format!("wf-{run}-one")] {
+            let ran = yard.run(&["jobs", verb, name]);
+            assert_eq!((ran.code, ran.out.as_str()), (Some(1), ""), "{ran}");
+            assert!(ran.err.contains(&said), "{verb} {name}: {ran}");
+        }
+    }
+    for name in ["three", &format!("{run}/three"), "run_x/one"] {
+        let ran = yard.run(&["jobs", "status", name]);
+        assert!(ran.err.starts_with(&format!("error[TW0018]: no background job {name}\n")), "{ran}");
+    }
+    // What comes after it can be reset, and cannot run.
+    let ran = yard.run(&["jobs", "retry", "two"]);
+    let told = format!(
+        "warning: job wf-{run}-two was reset and is blocked: scheduler data error for job dependency wf-{run}-one: "
+    );
+    assert!(ran.code == Some(0) && ran.err.starts_with(&told), "{ran}");
+    fs::write(&path, text).unwrap();
+    yard.run(&["jobs", "retry", "two"]).succeeded();
+    yard.run(&["jobs", "wait", "two"]).succeeded();
+}

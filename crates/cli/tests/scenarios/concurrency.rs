@@ -76,6 +76,23 @@ fn n_155_what_a_dead_supervisor_left_running_is_ended_before_its_locks_are_free(
 }
 
 #[test]
+fn a_job_that_was_lost_is_not_told_to_have_exited() {
+    let desk = Desk::new();
+    desk.file(".tidewheel/config.toml", "[scheduler]\nprobe_interval = \"50ms\"\n");
+    desk.flow("long", &flow_of("touch begun; sleep 600"));
+    let id = format!("wf-{}-one", desk.enqueue(&["long"]));
+    desk.has_begun(&id, "begun");
+    kill_process(desk.supervisor(&id), Signal::KILL).unwrap();
+    let ran = desk.run(&["jobs", "wait", &id]);
+    assert_eq!((ran.code, ran.out.as_str()), (Some(1), "one: failed (lost: its supervisor is gone)\n"));
+    let shown = desk.run(&["jobs", "show", &id]).out;
+    assert!(shown.contains("Exit code: 1, lost: its supervisor is gone\n"), "{shown}");
+    assert_eq!(desk.json(&["jobs", "show", &id])["exit_code"], "1");
+    let told = desk.json(&["jobs", "explain", &id]);
+    assert!(told["summary"].as_str().unwrap().ends_with(", lost with its supervisor."), "{told}");
+}
+
+#[test]
 fn n_157_a_hundred_jobs_that_end_at_once_all_succeed() {
     let desk = Desk::new();
     let nodes: String = (0..100)

@@ -209,3 +209,17 @@ fn a_loop_counts_only_starts_that_came_about() {
     });
     assert_eq!(attempts, [json!(3), json!(3), json!(2), json!(2)]);
 }
+
+#[test]
+fn a_loop_that_is_used_up_is_told_as_that() {
+    let desk = Desk::new();
+    let back = "on.failed = [\"loop\"]\nretry = { mode = \"on_failure\", budget = 1 }";
+    desk.flow("f", &flow(&[("loop", "echo x >>log; exit 1", back)]));
+    let ran = desk.run(&["run", "f", "--follow"]);
+    assert_eq!((ran.code, desk.lines("log").len()), (Some(10), 2), "{ran:?}");
+    let why = "the 1 round that its `retry.budget` allows was used";
+    assert!(ran.out.contains(&format!("loop: blocked_by_dependency: {why}\n")), "{ran:?}");
+    let told = desk.json(&["jobs", "explain", "loop"]);
+    let summary = told["summary"].as_str().unwrap();
+    assert!(summary.contains("ended as blocked") && summary.ends_with(&format!(": {why}.")), "{summary}");
+}

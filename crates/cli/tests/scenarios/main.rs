@@ -27,6 +27,7 @@ mod lifecycle;
 mod locks;
 mod logs;
 mod loops;
+mod no_room;
 mod operations;
 mod outcomes;
 mod patches;

@@ -79,8 +79,8 @@ impl Ended {
     #[must_use]
     pub fn lost(why: Liveness, at: Timestamp) -> Self {
         let summary = Some(match why {
-            Liveness::NotRunning => "its supervisor is gone".to_owned(),
-            Liveness::MissingPid => "its supervisor was gone before it wrote down its process".to_owned(),
+            Liveness::NotRunning => GONE.to_owned(),
+            Liveness::MissingPid => GONE_BEFORE.to_owned(),
         });
         Self { code: "lost".into(), summary, liveness: Some(why), ..Self::exited(1, at) }
     }
@@ -112,9 +112,37 @@ impl Ended {
     }
 }
 
+/// Says that an attempt was lost, where the summary of its end says so: its exit code is nobody's then.
+#[must_use]
+pub fn lost_told(summary: Option<&str>) -> Option<String> {
+    let why = summary.filter(|summary| [GONE, GONE_BEFORE].contains(summary))?;
+    Some(format!("lost: {why}"))
+}
+
+/// What is said of an attempt whose supervisor is gone,
+const GONE: &str = "its supervisor is gone";
+/// and of one whose supervisor had not even begun it.
+const GONE_BEFORE: &str = "its supervisor was gone before it wrote down its process";
 /// The exit code of an attempt that took too long.
 const TIMED_OUT: i32 = 124;
 /// The exit code of a job that a person ended.
 pub(super) const CANCELLED: i32 = 143;
 /// The exit code of a job that is blocked.
 pub(super) const BLOCKED: i32 = 10;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_what_was_lost_is_told_as_lost() {
+        let at = Timestamp::from_millis(1);
+        for why in Liveness::ALL {
+            let summary = Ended::lost(*why, at).summary;
+            assert_eq!(lost_told(summary.as_deref()), Some(format!("lost: {}", summary.unwrap())));
+        }
+        for other in [None, Some(""), Some("command.run failed (exit 1): its supervisor is gone")] {
+            assert_eq!(lost_told(other), None, "{other:?}");
+        }
+    }
+}

@@ -31,6 +31,31 @@ pub fn loop_back(record: &mut Record, node: &ManifestNode, at: Timestamp) -> Opt
     end.finished.go_back
 }
 
+/// Says that a job may not go back any more, where the summary of its end says so.
+#[must_use]
+pub fn budget_told(summary: &str) -> Option<String> {
+    let (failed, budget) = summary.strip_suffix(')')?.split_once(EXHAUSTED)?;
+    let (what, attempt) = failed.split_once(ON_ATTEMPT)?;
+    let budget: u32 = budget.parse().ok()?;
+    attempt.parse::<u32>().ok()?;
+    // A stop condition counts its own attempts, and others the ways back.
+    let (one, many) = match what {
+        STOP_FAILED => ("retry", "retries"),
+        FAILED => ("round", "rounds"),
+        _ => return None,
+    };
+    Some(match budget {
+        0 => format!("its `retry.budget` allows no {one}"),
+        1 => format!("the 1 {one} that its `retry.budget` allows was used"),
+        more => format!("the {more} {many} that its `retry.budget` allows were used"),
+    })
+}
+
+const STOP_FAILED: &str = "stop-condition failed";
+const FAILED: &str = "failed";
+const ON_ATTEMPT: &str = " on attempt ";
+const EXHAUSTED: &str = "; retry budget exhausted (";
+
 impl Finish<'_> {
     /// Takes the loop of an outcome, if there is one and it may still be taken.
     pub(super) fn loop_back(&mut self, outcome: NodeOutcome) {
@@ -60,9 +85,8 @@ impl Finish<'_> {
             && self.policy.max_retries == 0
             && attempt > budget.saturating_add(1);
         let is_spent = self.has_loop(NodeOutcome::Failed) && self.loops() >= budget && attempt > budget;
-        let what = if is_stop { "stop-condition failed" } else { "failed" };
-        (counts || is_spent)
-            .then(|| format!("{what} on attempt {attempt}; retry budget exhausted ({budget})"))
+        let what = if is_stop { STOP_FAILED } else { FAILED };
+        (counts || is_spent).then(|| format!("{what}{ON_ATTEMPT}{attempt}{EXHAUSTED}{budget})"))
     }
 
     pub(super) fn has_loop(&self, outcome: NodeOutcome) -> bool {
@@ -80,5 +104,29 @@ impl Finish<'_> {
 
     fn loops(&self) -> u32 {
         self.record.metadata.number(Metadata::LOOP_COUNT).unwrap_or(0)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_budget_that_is_used_up_is_told_in_words() {
+        let told = |summary: &str| budget_told(summary);
+        let used = "the 1 round that its `retry.budget` allows was used";
+        assert_eq!(told("failed on attempt 2; retry budget exhausted (1)").as_deref(), Some(used));
+        let used = "the 3 retries that its `retry.budget` allows were used";
+        assert_eq!(
+            told("stop-condition failed on attempt 5; retry budget exhausted (3)").as_deref(),
+            Some(used)
+        );
+        let none = "its `retry.budget` allows no round";
+        assert_eq!(told("failed on attempt 1; retry budget exhausted (0)").as_deref(), Some(none));
+        // What others say in such words is theirs.
+        for other in ["", "failed", "x failed on attempt 2; retry budget exhausted (1)", "failed on attempt"]
+        {
+            assert_eq!(told(other), None, "{other}");
+        }
     }
 }

@@ -53,12 +53,12 @@ pub use config::{
 };
 pub use context::{Context, ContextError, inherited};
 pub use contract::misfit;
-pub use ended::{Ended, Liveness};
+pub use ended::{Ended, Liveness, lost_told};
 pub use event::{JobEvent, JobEventKind};
 pub use extent::LogExtent;
 pub use finish::{Finished, finish, refuse};
 pub use gate::Refusal;
-pub use go_back::{GoBack, loop_back};
+pub use go_back::{GoBack, budget_told, loop_back};
 pub use hide::HideError;
 pub use id::{Branch, IdError, JobId, NodeId, RunId, Slug};
 pub use inspect::{Finding, Gate, Inspection, Look};

@@ -122,11 +122,16 @@ impl LogFile {
         }
     }
 
-    /// Ends the log, and returns what first went wrong with it.
+    /// Ends the log, and returns what first went wrong with it, with how much is missing if the log cannot say so.
     #[must_use]
     pub fn finish(mut self) -> Option<io::Error> {
-        self.tell_what_is_lost();
-        self.error
+        let is_told = self.tell_what_is_lost();
+        let error = self.error?;
+        if is_told {
+            return Some(error);
+        }
+        let what = format!("{} bytes could not be written: {error}", self.lost);
+        Some(io::Error::new(error.kind(), what))
     }
 
     /// Says in the log how much is missing at this place. Tells whether it could.
@@ -279,6 +284,18 @@ mod tests {
         assert_eq!(log.finish().unwrap().kind(), io::ErrorKind::StorageFull);
         let note = |bytes: u64| format!("[tidewheel] {bytes} bytes of output could not be written here\n");
         assert_eq!(fs::read_to_string(&path).unwrap(), format!("one\n{}four\n{}", note(10), note(7)));
+    }
+
+    #[test]
+    fn a_log_without_room_for_a_word_leaves_it_to_others_to_say_how_much_is_missing() {
+        let folder = tempfile::tempdir().unwrap();
+        let mut log = LogFile::open(&folder.path().join("stdout.log"), 1 << 20).unwrap();
+        log.file = File::options().write(true).open("/dev/full").unwrap();
+        log.write(b"one\n");
+        log.write(b"two\n");
+        let error = log.finish().unwrap();
+        assert_eq!(error.kind(), io::ErrorKind::StorageFull);
+        assert!(error.to_string().starts_with("8 bytes could not be written: No space"), "{error}");
     }
 
     #[test]

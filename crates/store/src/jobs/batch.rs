@@ -29,6 +29,8 @@ pub struct Batch {
     pub removed: Vec<JobId>,
     /// Runs that are removed.
     pub removed_runs: Vec<RunId>,
+    /// Whether all of it is written or nothing, as of a run that is enqueued: the first job that fails is an error then.
+    pub is_whole: bool,
 }
 
 impl Batch {
@@ -47,6 +49,7 @@ impl Batch {
             manifest,
             removed,
             removed_runs,
+            is_whole: _,
         } = self;
         records.is_empty()
             && outcomes.is_empty()

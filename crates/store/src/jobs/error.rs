@@ -3,6 +3,7 @@
 use std::io;
 use std::path::PathBuf;
 
+use rustix::io::Errno;
 use tidewheel_core::job::{JobId, ManifestError, RecordError};
 
 /// Why a keeper of jobs could not do its part.
@@ -48,6 +49,15 @@ pub enum JobStoreError {
 }
 
 impl JobStoreError {
+    /// Tells whether there was no room for what was to be written, of which there may be some later. A sync that failed
+    /// is final, whatever the system says.
+    #[must_use]
+    pub fn lacks_room(&self) -> bool {
+        let Self::Io { verb, source, .. } = self else { return false };
+        let errno = Errno::from_io_error(source);
+        *verb != "sync" && matches!(errno, Some(Errno::NOSPC | Errno::DQUOT | Errno::FBIG))
+    }
+
     /// Returns all that is known in one line, the causes included.
     #[must_use]
     pub fn explain(&self) -> String {
@@ -57,5 +67,30 @@ impl JobStoreError {
                 self.to_string()
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_a_lack_of_room_may_pass() {
+        let error = |verb, errno: Errno| JobStoreError::Io { verb, path: "x".into(), source: errno.into() };
+        for errno in [Errno::NOSPC, Errno::DQUOT, Errno::FBIG] {
+            assert!(error("write", errno).lacks_room());
+            // What a sync did not take may be on the disk or not.
+            assert!(!error("sync", errno).lacks_room());
+        }
+        for other in [error("write", Errno::IO), error("open", Errno::ACCESS), JobStoreError::Broken] {
+            assert!(!other.lacks_room(), "{other}");
+        }
+        // A file of ours that is too large to be read does not become smaller.
+        let large = JobStoreError::Io {
+            verb: "write",
+            path: "x".into(),
+            source: io::Error::new(io::ErrorKind::FileTooLarge, "it is larger than 4 MiB"),
+        };
+        assert!(!large.lacks_room());
     }
 }

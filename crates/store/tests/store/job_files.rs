@@ -345,6 +345,100 @@ fn a_rewound_job_keeps_its_record_and_loses_its_logs() {
     assert_eq!(left, [("mine.txt", 3), ("stderr.log", 0), ("stdout.log", 0), ("stdout.logbook", 3)]);
 }
 
+/// The logs were emptied before it was found that the outcome cannot be removed.
+#[test]
+fn what_is_in_the_way_of_a_rewind_is_named_and_nothing_is_changed() {
+    for name in ["stdout.log", "stderr.log", "stderr.log.1", "outcome.json", "command.patch", "events.jsonl"]
+    {
+        let place = Place::new();
+        place.put(vec![job("a"), job("b")]);
+        for job in ["a", "b"] {
+            for log in ["stdout.log", "stderr.log", "outcome.json"] {
+                fs::write(place.jobs().join(job).join(log), "old").unwrap();
+            }
+        }
+        let path = place.jobs().join("b").join(name);
+        fs::remove_file(&path).ok();
+        fs::create_dir(&path).unwrap();
+        let named =
+            |error: JobStoreError| assert!(error.to_string().ends_with(&format!("/b/{name}")), "{error}");
+        named(place.store.check_rewind(&job_id("b")).unwrap_err());
+        place.store.check_rewind(&job_id("a")).unwrap();
+        let before = place.tree();
+        let changed = |id: &str| {
+            let mut record = job(id);
+            record.status = JobStatus::Failed;
+            record
+        };
+        let batch = |is_whole| Batch {
+            records: vec![changed("a"), changed("b")],
+            rewound: vec![job_id("a"), job_id("b")],
+            is_whole,
+            ..Batch::default()
+        };
+        let kept = |id: &str| {
+            let file = |name: &str| fs::read_to_string(place.jobs().join(id).join(name)).unwrap_or_default();
+            let files = ["stdout.log", "stderr.log", "outcome.json"].map(file);
+            (place.store.record(&job_id(id)).unwrap().unwrap().status, files)
+        };
+        let (a, b) = (kept("a"), kept("b"));
+        assert_eq!(a, (JobStatus::Queued, ["old"; 3].map(str::to_owned)));
+        named(place.store.turn().unwrap().commit(batch(true)).unwrap_err());
+        assert_eq!((kept("a"), kept("b"), place.tree()), (a, b.clone(), before), "{name}");
+        // Where each is for itself, the other one is rewound.
+        let failed = place.store.turn().unwrap().commit(batch(false)).unwrap();
+        assert_eq!(failed.len(), 1);
+        failed.into_iter().for_each(|(_, error)| named(error));
+        assert_eq!(
+            (kept("a"), kept("b")),
+            ((JobStatus::Failed, ["", "", ""].map(str::to_owned)), b),
+            "{name}"
+        );
+    }
+}
+
+/// Nothing could be scheduled then.
+#[test]
+fn a_directory_in_the_place_of_the_index_is_in_nobodys_way() {
+    for name in ["index.live", "index.done", "index.due"] {
+        for is_empty in [true, false] {
+            let place = Place::new();
+            place.put(vec![job("a")]);
+            let path = place.jobs().join(name);
+            fs::remove_file(&path).ok();
+            fs::create_dir(&path).unwrap();
+            if !is_empty {
+                fs::write(path.join("mine.txt"), "mine").unwrap();
+            }
+            place.put(vec![job("b")]);
+            let again = Files::open(&place.folder.path().join("data")).unwrap();
+            let mut done = job("a");
+            done.status = JobStatus::Succeeded;
+            let mut turn = again.turn().unwrap();
+            assert_eq!(turn.active().unwrap().briefs.len(), 2, "{name}");
+            assert!(turn.commit(Batch { records: vec![done], ..Batch::default() }).unwrap().is_empty());
+            let due = tidewheel_store::jobs::Due { at: None, watches: true, runs: false };
+            let is_due_kept = turn.set_due(due);
+            assert_eq!(
+                turn.active().unwrap().briefs.into_keys().collect::<Vec<_>>(),
+                [job_id("b")],
+                "{name}"
+            );
+            drop(turn);
+            assert_eq!(place.names(), ["a", "b"]);
+            let kept = fs::read_to_string(path.join("mine.txt")).ok();
+            assert_eq!((path.is_file(), kept.is_some()), (is_empty, !is_empty), "{name}");
+            // Only when somebody has to look again is known nowhere else.
+            match is_due_kept {
+                Ok(()) => assert_eq!(again.due().unwrap(), due),
+                Err(error) => assert!(error.to_string().ends_with("/index.due"), "{error}"),
+            }
+            let in_the_way: Vec<String> = again.checkup().unwrap().in_the_way.into_keys().collect();
+            assert_eq!(in_the_way.is_empty(), is_empty, "{in_the_way:?}");
+        }
+    }
+}
+
 #[test]
 fn a_line_of_events_that_was_cut_off_is_left_out_and_does_not_spoil_the_next() {
     let place = Place::new();

@@ -2,12 +2,14 @@
 
 use clap::Args;
 use serde_json::json;
+use tidewheel_core::job::{After, JobId, JobStatus};
+use tidewheel_store::jobs::JobStore as _;
 
 use super::VERSION;
 use crate::commands::policy::Format;
 use crate::error::Ending;
 use crate::exit::Exit;
-use crate::jobs::{DirArguments, Opened, concluded, happened, refused};
+use crate::jobs::{DirArguments, Opened, concluded, refused};
 use crate::output;
 use crate::view::block::{block, named};
 
@@ -36,9 +38,7 @@ pub(super) fn run(arguments: &Arguments) -> Result<Exit, Ending> {
     let opened = Opened::open(&arguments.dir)?;
     let job = opened.find(&arguments.job)?;
     let retried = opened.scheduler()?.retry(&job).map_err(|error| refused(&error))?;
-    if retried.reset.is_empty() {
-        happened(&retried.ticked, &retried.root)?;
-    }
+    warn_if_stuck(&opened, &retried.root);
     let outcome = "Jobs retried";
     match arguments.format {
         Format::Json => output::json(&json!({
@@ -48,7 +48,7 @@ pub(super) fn run(arguments: &Arguments) -> Result<Exit, Ending> {
             "retry_root": retried.root,
             "last_successful_point": retried.last_successful_point,
             "retry_set": retried.retry_set,
-            "reset": retried.reset,
+            "reset": retried.retry_set,
             "restarted": retried.ticked.started,
             "updated": retried.ticked.updated,
         }))?,
@@ -59,7 +59,7 @@ pub(super) fn run(arguments: &Arguments) -> Result<Exit, Ending> {
                 ("Retry root", retried.root.to_string()),
                 ("Last successful point", named(&retried.last_successful_point)),
                 ("Retry set", named(&retried.retry_set)),
-                ("Reset", named(&retried.reset)),
+                ("Reset", named(&retried.retry_set)),
                 ("Restarted", named(&retried.ticked.started)),
             ];
             if !retried.ticked.updated.is_empty() {
@@ -69,4 +69,15 @@ pub(super) fn run(arguments: &Arguments) -> Result<Exit, Ending> {
         }
     }
     concluded(&retried.ticked)
+}
+
+/// Says that a job that was to run again cannot, since the record of one that it is after is damaged or gone: a retry of
+/// that one cannot help it either.
+fn warn_if_stuck(opened: &Opened, job: &JobId) {
+    let Ok(Some(record)) = opened.store().record(job) else { return };
+    let is_lacking = |after: &After| !matches!(opened.store().record(&after.job_id), Ok(Some(_)));
+    if record.status == JobStatus::BlockedByDependency && record.schedule.after.iter().any(is_lacking) {
+        let why = record.schedule.wait_reason.map(|wait| format!(": {}", wait.detail)).unwrap_or_default();
+        output::warning(&format!("job {job} was reset and is blocked{why}"));
+    }
 }

@@ -2,7 +2,7 @@
 
 use clap::Args;
 use serde_json::Value;
-use tidewheel_core::job::{JobStatus, Record, signal_told};
+use tidewheel_core::job::{JobStatus, Record, lost_told, signal_told};
 use tidewheel_core::view::jobs::{Field, Known, show_json};
 use tidewheel_store::jobs::{JobStore as _, Survey};
 
@@ -53,11 +53,11 @@ pub(super) fn run(arguments: &Arguments) -> Result<Exit, Ending> {
     };
     let manner = arguments.manner.of(form, &survey, &survey.glances(), opened.now);
     let known = Known::Record(&record);
-    let signal = signal(&opened, &record);
+    let beside = beside(&opened, &record);
     let said = |field: Field| {
         let said = manner.field(field, known)?;
-        match &signal {
-            Some(signal) if field == Field::ExitCode => Some(format!("{said}, {signal}")),
+        match &beside {
+            Some(beside) if field == Field::ExitCode => Some(format!("{said}, {beside}")),
             Some(_) | None => Some(said),
         }
     };
@@ -84,9 +84,9 @@ pub(super) fn run(arguments: &Arguments) -> Result<Exit, Ending> {
     Ok(Exit::Succeeded)
 }
 
-/// Says which signal the exit code of a job that failed stands for.
-fn signal(opened: &Opened, record: &Record) -> Option<String> {
+/// Says what the exit code of a job that failed stands for: a signal, or that nothing exited at all.
+fn beside(opened: &Opened, record: &Record) -> Option<String> {
     let code = record.exit_code.filter(|_| record.status == JobStatus::Failed)?;
-    let outcome = opened.store().outcome(&record.id).ok().flatten();
-    signal_told(code, outcome.and_then(|outcome| outcome.summary).as_deref())
+    let summary = opened.store().outcome(&record.id).ok().flatten().and_then(|outcome| outcome.summary);
+    lost_told(summary.as_deref()).or_else(|| signal_told(code, summary.as_deref()))
 }

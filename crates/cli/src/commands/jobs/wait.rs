@@ -45,9 +45,7 @@ pub(crate) struct Arguments {
 pub(super) fn run(arguments: &Arguments) -> Result<Exit, Ending> {
     let opened = Opened::open(&arguments.dir)?;
     // What nobody has looked at for a while may be over already.
-    for error in opened.tick()?.errors {
-        output::warning(&error);
-    }
+    let trouble = opened.pass()?;
     let jobs = chosen(&opened, &arguments.jobs)?;
     if jobs.is_empty() && !arguments.quiet {
         output::hint("there is nothing to wait for: no job is queued, waiting or running");
@@ -65,6 +63,7 @@ pub(super) fn run(arguments: &Arguments) -> Result<Exit, Ending> {
             (false, Format::Text) => Tells::Output,
             (false, Format::Json) => Tells::Aside,
         },
+        trouble,
         until: arguments
             .timeout
             .and_then(|timeout| Instant::now().checked_add(Duration::from_millis(timeout.as_millis()))),
@@ -73,7 +72,7 @@ pub(super) fn run(arguments: &Arguments) -> Result<Exit, Ending> {
     let followed = follow.run()?;
     if matches!(followed.ending, Left::Over) {
         // The pass that ended a job may still be writing what follows from it; whoever looks next should see that.
-        opened.tick()?;
+        opened.pass()?;
     }
     if arguments.format == Format::Json {
         let jobs: Vec<Value> = followed

@@ -73,7 +73,10 @@ fn in_the_way(checkup: &Checkup, check: Check) -> Vec<Finding> {
         let (should, without) = match path.as_str() {
             "jobs/scheduler.lock" => ("a file that can be locked", "nothing can be scheduled"),
             "jobs/daemon.lock" => ("a file that can be locked", "nobody can wait for retries and delays"),
-            _ if check == Check::Index => ("a file", "nothing can be scheduled"),
+            "jobs/index.due" => ("a file of the index", "nobody can wait for retries and delays"),
+            _ if check == Check::Index => {
+                ("a file of the index", "every command that schedules reads all records")
+            }
             _ => ("a file that can be locked", "the job cannot be run"),
         };
         let message = format!("is {what}, and not {should}: {without}");

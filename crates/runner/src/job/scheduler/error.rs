@@ -21,6 +21,9 @@ pub enum SchedulerError {
     /// The job cannot be retried.
     #[error(transparent)]
     Rewind(#[from] RewindError),
+    /// Something is in the way of a retry.
+    #[error("no job was reset")]
+    NotReset(#[source] JobStoreError),
     /// The job did not end in time.
     #[error("job {0} was asked to end and has not; its supervisor is still at it")]
     StillRunning(JobId),
@@ -42,9 +45,27 @@ pub enum SchedulerError {
     /// It says that it makes something that cannot be.
     #[error(transparent)]
     Artifact(#[from] ArtifactError),
+    /// What came of an attempt is known, and is not on record.
+    #[error("job {id} has ended ({ended}), and that could not be put on record: {why}")]
+    Unwritten {
+        /// The job.
+        id: JobId,
+        /// How it ended.
+        ended: String,
+        /// What was in the way.
+        why: String,
+    },
     /// Somebody else enqueued or removed something in between.
     #[error("{0}")]
     Enqueue(String),
+}
+
+impl SchedulerError {
+    /// Tells whether there was no room for what was to be written, of which there may be some later.
+    #[must_use]
+    pub fn lacks_room(&self) -> bool {
+        matches!(self, Self::Store(error) if error.lacks_room())
+    }
 }
 
 /// Says what went wrong, with its causes.

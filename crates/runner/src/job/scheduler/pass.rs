@@ -9,7 +9,7 @@ use tidewheel_core::job::{
     Question, Record, RunId, Settled, Shared, World, loop_back, settle, start, withdraw,
 };
 use tidewheel_core::time::{Span, Timestamp};
-use tidewheel_store::jobs::{Batch, Due, JobStore as _, Jobs, Turn};
+use tidewheel_store::jobs::{Batch, Due, JobStore as _, JobStoreError, Jobs, Turn};
 
 use super::Scheduler;
 use super::error::{SchedulerError, chain};
@@ -27,6 +27,15 @@ pub struct Ticked {
     pub errors: Vec<String>,
     /// The jobs of which something could not be written; their records are as they were.
     pub unwritten: Vec<JobId>,
+    /// Whether there was no room for some of them, of which there may be some later.
+    pub lacks_room: bool,
+}
+
+impl Ticked {
+    /// Returns what is told of a pass that was given up after what it was about had been written.
+    pub(super) fn failed(error: &SchedulerError) -> Self {
+        Self { errors: vec![chain(error)], ..Self::default() }
+    }
 }
 
 /// A turn in which records were changed and nothing is written yet.
@@ -155,7 +164,10 @@ impl Pass<'_> {
             self.take_back(withdrawn);
         };
         let at = settled.wake_at.into_iter().chain(self.looks_again_at).min();
-        self.turn.set_due(Due { at, watches: settled.watches, runs: settled.runs })?;
+        if let Err(error) = self.turn.set_due(Due { at, watches: settled.watches, runs: settled.runs }) {
+            // All the rest is done, and has to be told.
+            self.ticked.errors.push(chain(&error));
+        }
         let Self { scheduler, turn, mut ticked, broken, .. } = self;
         ticked.unwritten.extend(broken);
         drop(turn);
@@ -173,7 +185,9 @@ impl Pass<'_> {
         self.shared = Shared::default();
         self.write()?;
         let Self { scheduler, turn, ticked: written, .. } = self;
-        let mut ticked = scheduler.pass_in(turn)?.conclude()?;
+        // It is enqueued: whoever is told only of an error would run it again.
+        let began = scheduler.pass_in(turn).and_then(Pass::conclude);
+        let mut ticked = began.unwrap_or_else(|error| Ticked::failed(&error));
         ticked.updated.extend(written.updated);
         ticked.updated.sort_unstable();
         ticked.updated.dedup();
@@ -370,7 +384,7 @@ impl Pass<'_> {
     }
 
     /// Writes all of it. What cannot be written is as it was, also for the gates of the others.
-    fn write(&mut self) -> Result<(), SchedulerError> {
+    pub(super) fn write(&mut self) -> Result<(), JobStoreError> {
         let mut batch = std::mem::take(&mut self.batch);
         batch.records.extend(std::mem::take(&mut self.records).into_values());
         batch.shared.extend(self.shared.take_changed());
@@ -392,6 +406,7 @@ impl Pass<'_> {
                 brief.schedule.not_before = Some(self.now.saturating_add(Span::from_secs(3_600)));
                 self.jobs.briefs.insert(id.clone(), brief);
             }
+            self.ticked.lacks_room |= error.lacks_room();
             self.fail(&id, &error.into());
             self.broken.insert(id);
         }

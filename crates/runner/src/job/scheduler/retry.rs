@@ -18,10 +18,8 @@ pub struct Retried {
     pub root: JobId,
     /// What came directly before it and succeeded.
     pub last_successful_point: Vec<JobId>,
-    /// What was to be rewound, the root first.
+    /// What was rewound, the root first.
     pub retry_set: Vec<JobId>,
-    /// What was: all of it, unless something could not be written.
-    pub reset: Vec<JobId>,
     /// What the pass did.
     pub ticked: Ticked,
 }
@@ -30,21 +28,19 @@ impl Scheduler {
     /// Rewinds a job and all that comes after it, and lets them run again.
     ///
     /// # Errors
-    /// There is no such job, something of it runs, or git is in the middle of a merge that it is about. Nothing was
-    /// changed then.
+    /// There is no such job, something of it runs, something is in the way, or git is in the middle of a merge that it is
+    /// about. No job was reset then.
     pub fn retry(&self, id: &JobId) -> Result<Retried, SchedulerError> {
         let mut pass = self.pass_over_all()?;
         let Rewind { root, set, last_successful_point } = rewind(&pass.jobs.briefs, id)?;
         self.rewind_all(&mut pass, &set)?;
-        let ticked = pass.conclude()?;
-        let reset = set.iter().filter(|id| !ticked.unwritten.contains(id)).cloned().collect();
-        Ok(Retried { root, last_successful_point, retry_set: set, reset, ticked })
+        Ok(Retried { root, last_successful_point, retry_set: set, ticked: pass.conclude_rewound() })
     }
 
     /// Rewinds everything of a run that did not succeed, and what comes after it.
     ///
     /// # Errors
-    /// There is no such run, or something of it runs. Nothing was changed then.
+    /// There is no such run, something of it runs, or something is in the way. No job was reset then.
     pub fn retry_run(&self, run: &RunId) -> Result<(Vec<JobId>, Ticked), SchedulerError> {
         let mut pass = self.pass_over_all()?;
         let mut set: Vec<JobId> = Vec::new();
@@ -65,7 +61,7 @@ impl Scheduler {
             set.extend(rewind.set.into_iter().filter(|id| seen.insert(id.clone())));
         }
         self.rewind_all(&mut pass, &set)?;
-        Ok((set, pass.conclude()?))
+        Ok((set, pass.conclude_rewound()))
     }
 
     /// Takes the turn and reads every job: what comes after a job may have ended long ago.
@@ -80,10 +76,13 @@ impl Scheduler {
         Ok(pass)
     }
 
+    /// Rewinds all of them, or none: what comes after a job must not run again without it.
     fn rewind_all(&self, pass: &mut Pass<'_>, set: &[JobId]) -> Result<(), SchedulerError> {
         // A supervisor that is about to go still has the lock of its job.
         let records: Vec<_> = set.iter().map(|id| pass.record(id)).collect::<Result<_, _>>()?;
         let slugs = sentinels(&records, self.is_merging())?;
+        // Before anything is taken away of any of them.
+        set.iter().try_for_each(|id| self.store.check_rewind(id)).map_err(SchedulerError::NotReset)?;
         for id in set {
             pass.reset(
                 id,
@@ -99,11 +98,23 @@ impl Scheduler {
                 })?;
             }
         }
-        Ok(())
+        pass.batch.is_whole = true;
+        pass.write().map_err(SchedulerError::NotReset)
     }
 
     /// Tells whether git is in the middle of a merge, or of picking a commit.
     fn is_merging(&self) -> bool {
         Repository::at(&self.options.root).is_merging()
+    }
+}
+
+impl Pass<'_> {
+    /// Makes the pass after jobs were rewound. They are: whatever goes wrong now is told beside it.
+    fn conclude_rewound(self) -> Ticked {
+        let mut ticked = self.conclude().unwrap_or_else(|error| Ticked::failed(&error));
+        // That a job was rewound before it was started is no news of its own.
+        let started: BTreeSet<&JobId> = ticked.started.iter().collect();
+        ticked.updated.retain(|id| !started.contains(id));
+        ticked
     }
 }

@@ -2,6 +2,7 @@
 
 use std::fs::File;
 use std::io::{self, Seek as _, Write as _};
+use std::thread;
 use std::time::{Duration, Instant};
 
 use rustix::fs::{MemfdFlags, memfd_create};
@@ -103,7 +104,8 @@ impl Scheduler {
         }
     }
 
-    /// Puts the end of an attempt on record, and makes the pass that follows.
+    /// Puts the end of an attempt on record, and makes the pass that follows. Where there is no room for that, it is
+    /// tried again for a while: what ran is not to be lost because a disk is full.
     ///
     /// If somebody else has the turn, the outcome is written before it is waited for: this process may die meanwhile.
     fn conclude_attempt(
@@ -127,33 +129,71 @@ impl Scheduler {
             liveness: None,
             at: self.now(),
         };
-        // Somebody who took its lock away may have ended the attempt for it, and begun another one.
-        let is_own = |record: &Record| record.status == JobStatus::Running && attempt_of(record) == attempt;
+        let mut pauses = pauses();
+        let mut is_first = true;
+        loop {
+            let tried = self.put_on_record(id, attempt, end, (&ended, manifest), is_first);
+            let (why, lacks_room) = match &tried {
+                Ok(ticked) => (ticked.errors.join("; "), ticked.lacks_room),
+                Err(error) => (chain(error), error.lacks_room()),
+            };
+            if let Some(pause) = pauses.next().filter(|_| lacks_room) {
+                // While this process holds the lock of the job, nobody takes it for lost.
+                thread::sleep(pause);
+                is_first = false;
+                continue;
+            }
+            let is_unwritten = tried.as_ref().map_or(lacks_room, |ticked| ticked.unwritten.contains(id));
+            if is_unwritten && self.store_record(id).is_ok_and(|record| is_own(&record, attempt)) {
+                let ended = ended.summary.unwrap_or_default();
+                return Err(SchedulerError::Unwritten { id: id.clone(), ended, why });
+            }
+            return tried;
+        }
+    }
+
+    /// Puts the end of an attempt on record once, and makes the pass that follows.
+    fn put_on_record(
+        &self,
+        id: &JobId,
+        attempt: u32,
+        end: &NodeEnd,
+        (ended, manifest): (&Ended, Option<&Manifest>),
+        is_first: bool,
+    ) -> Result<Ticked, SchedulerError> {
         self.store.look_ahead();
         let turn = match self.store.try_turn()? {
             Some(turn) => turn,
             None => {
                 let record = self.store_record(id)?;
                 // What is not in this file has to be put on record by this process.
-                if is_own(&record) && end.payloads.is_empty() && end.metadata.is_empty() {
+                if is_own(&record, attempt) && end.payloads.is_empty() && end.metadata.is_empty() {
                     self.store.write_ended(&ended.to_outcome(&record))?;
                 }
                 self.store.turn()?
             }
         };
         let mut record = self.store_record(id)?;
-        if !is_own(&record) {
-            // Whoever put it on record has made the pass that follows, too.
-            return Ok(Ticked::default());
+        if !is_own(&record, attempt) {
+            drop(turn);
+            // Whoever put it on record has made the pass that follows, too, unless it was this very process, and there
+            // was no room for all of that.
+            return if is_first { Ok(Ticked::default()) } else { self.tick() };
         }
         let mut pass = self.pass_in(turn)?;
         for (name, value) in &end.metadata {
             record.metadata.set(name, value.clone());
         }
-        pass.finish(record, manifest, &ended)?;
+        pass.finish(record, manifest, ended)?;
         pass.add_payloads(id, &end.payloads)?;
         pass.conclude()
     }
+}
+
+/// Tells whether a job is still in this attempt: somebody who took its lock away may have ended that for it, and begun
+/// another one.
+fn is_own(record: &Record, attempt: u32) -> bool {
+    record.status == JobStatus::Running && attempt_of(record) == attempt
 }
 
 /// What the processes of an attempt have around them.
@@ -221,8 +261,7 @@ impl<'s> Surroundings<'s> {
             grace: GRACE,
             on_spawn: &mut |started| {
                 let mut record = scheduler.store_record(&id).map_err(io::Error::other)?;
-                let is_own = record.status == JobStatus::Running && attempt_of(&record) == attempt;
-                if !is_own || !scheduler.supervises(&id) {
+                if !is_own(&record, attempt) || !scheduler.supervises(&id) {
                     return Err(io::Error::other("somebody else has ended this attempt"));
                 }
                 record.pid = Some(started.pid);
@@ -257,6 +296,26 @@ fn step_started_at(record: &Record) -> Option<Timestamp> {
     Timestamp::parse(record.metadata.text(Metadata::STEP_STARTED_AT)?).ok()
 }
 
+/// Returns how long to wait before each further try to put an end on record: soon at first, and half a minute in all.
+fn pauses() -> impl Iterator<Item = Duration> {
+    let doubled = (0..6).map(|power| Duration::from_millis(50 << power));
+    doubled.chain(std::iter::repeat_n(Duration::from_secs(2), 14))
+}
+
 const fn duration(span: tidewheel_core::time::Span) -> Duration {
     Duration::from_millis(span.as_millis())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn somebody_who_makes_room_has_half_a_minute() {
+        let pauses: Vec<Duration> = pauses().collect();
+        assert!(pauses.is_sorted());
+        assert_eq!(pauses[0], Duration::from_millis(50));
+        let all: Duration = pauses.iter().sum();
+        assert!((30..40).contains(&all.as_secs()), "{all:?}");
+    }
 }

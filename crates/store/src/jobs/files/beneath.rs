@@ -5,7 +5,7 @@ use std::io::{self, Read as _};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::{Path, PathBuf};
 
-use rustix::fs::{CWD, Dir, FileType, Mode, OFlags, ResolveFlags, openat, openat2};
+use rustix::fs::{AtFlags, CWD, Dir, FileType, Mode, OFlags, ResolveFlags, openat, openat2, unlinkat};
 use rustix::io::Errno;
 
 use super::signature::{Found, Signature};
@@ -119,6 +119,11 @@ pub(super) fn names(folder: impl AsFd) -> io::Result<Vec<(Vec<u8>, FileType)>> {
         }
     }
     Ok(names)
+}
+
+/// Takes an empty directory away that is in the place of a file; tells whether it did. What is in another one is not ours.
+pub(super) fn clear_way(folder: impl AsFd, name: &str) -> bool {
+    unlinkat(folder, name, AtFlags::REMOVEDIR).is_ok()
 }
 
 /// Tells whether an error means that nothing is there.

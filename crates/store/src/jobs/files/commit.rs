@@ -41,7 +41,7 @@ pub(super) fn commit(root: &Root, disk: &Disk, batch: &Batch) -> Result<Committe
         jobs: BTreeMap::new(),
         common: Vec::new(),
         manifest: None,
-        is_run: batch.manifest.is_some(),
+        is_whole: batch.is_whole || batch.manifest.is_some(),
         done: Committed::default(),
     };
     let result = writer.write(disk, batch, &groups);
@@ -92,7 +92,7 @@ struct Writer<'r> {
     common: Vec<Staged>,
     manifest: Option<Staged>,
     /// Whether everything is written, or nothing.
-    is_run: bool,
+    is_whole: bool,
     done: Committed,
 }
 
@@ -157,7 +157,7 @@ impl Writer<'_> {
                 continue;
             }
             if let Err(error) = part(self, id, group) {
-                if self.is_run {
+                if self.is_whole {
                     return Err(error);
                 }
                 self.undo(id);
@@ -196,6 +196,10 @@ impl Writer<'_> {
         let root = self.folders.root;
         let folder = layout::job(id);
         let fail = io_error(root, "write", &folder);
+        if group.is_rewound {
+            // While nothing of it is changed yet.
+            rewind::check(&mut self.folders, &folder)?;
+        }
         let mut job = Job::default();
         if group.record.is_some() {
             job.is_new = self.folders.make(layout::JOBS, id.as_str()).map_err(fail)?;
@@ -235,6 +239,8 @@ impl Writer<'_> {
             job.record = Some(staged.map_err(fail)?);
         }
         if !group.events.is_empty() {
+            let path = layout::of_job(id, layout::EVENTS);
+            let fail = io_error(root, "write", &path);
             let (file, length) = append::events(&mut self.folders, &folder, &group.events).map_err(fail)?;
             job.events = Some(length);
             self.staging.hold(file);
@@ -246,7 +252,7 @@ impl Writer<'_> {
         let folder = layout::job(id);
         let fail = io_error(self.folders.root, "write", &folder);
         if group.is_rewound {
-            rewind::rewind(&mut self.folders, &folder).map_err(fail)?;
+            rewind::rewind(&mut self.folders, &folder)?;
         }
         for artifact in &group.unmarked {
             remove::unmark(&mut self.folders, id, artifact).map_err(fail)?;
@@ -264,6 +270,8 @@ impl Writer<'_> {
         let fail = io_error(self.folders.root, "write", &path);
         let Some(job) = self.jobs.get_mut(id) else { return Ok(()) };
         if let Some(staged) = &job.outcome {
+            let path = layout::of_job(id, layout::OUTCOME);
+            let fail = io_error(self.folders.root, "write", &path);
             staged.place(&mut self.folders).map_err(fail)?;
             job.is_outcome_placed = true;
         }

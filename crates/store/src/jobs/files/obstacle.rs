@@ -37,7 +37,7 @@ pub(super) fn is_folder(root: &Root, path: &str) -> bool {
 }
 
 /// Says what is at a path where a file should be, if it is none.
-fn obstacle(root: &Root, path: &str) -> Option<Obstacle> {
+pub(super) fn obstacle(root: &Root, path: &str) -> Option<Obstacle> {
     let what = match kind(root, path)? {
         FileType::RegularFile => return None,
         FileType::Directory => {

@@ -3,36 +3,81 @@
 use std::fs::File;
 use std::io;
 
-use rustix::fs::{AtFlags, OFlags, openat, unlinkat};
+use rustix::fs::{AtFlags, FileType, OFlags, openat, unlinkat};
 use rustix::io::Errno;
 
 use super::beneath::{self, FILE_MODE};
 use super::folders::Folders;
 use super::layout;
+use super::signature::Found;
+use crate::jobs::JobStoreError;
 
 /// Empties the logs, and removes those before them, the outcome, the patches and the wish to cancel.
-pub(super) fn rewind(folders: &mut Folders<'_>, folder: &str) -> io::Result<()> {
-    const FLAGS: OFlags =
-        OFlags::WRONLY.union(OFlags::NOFOLLOW).union(OFlags::NONBLOCK).union(OFlags::CLOEXEC);
-    let open = folders.get(folder)?;
+pub(super) fn rewind(folders: &mut Folders<'_>, folder: &str) -> Result<(), JobStoreError> {
     for log in layout::LOGS {
-        match openat(&*open, log, FLAGS, FILE_MODE) {
-            Ok(fd) => File::from(fd).set_len(0)?,
-            Err(Errno::NOENT) => {}
-            Err(error) => return Err(error.into()),
+        if let Some(file) = open(folders, folder, log)? {
+            file.set_len(0).map_err(|source| failed(folders, "write", folder, log, source))?;
         }
     }
-    for (name, _) in beneath::names(&*open)? {
-        let Ok(name) = std::str::from_utf8(&name) else { continue };
-        let is_old_log =
-            layout::LOGS.iter().any(|log| name.strip_prefix(log).is_some_and(|rest| rest.starts_with('.')));
-        if is_old_log || layout::LEFT.contains(&name) {
-            match unlinkat(&*open, name, AtFlags::empty()) {
-                Ok(()) | Err(Errno::NOENT) => {}
-                Err(error) => return Err(error.into()),
-            }
+    for (name, _) in left(folders, folder)? {
+        let open = folders.get(folder).map_err(|source| failed(folders, "open", folder, "", source))?;
+        match unlinkat(&*open, name.as_str(), AtFlags::empty()) {
+            Ok(()) | Err(Errno::NOENT) => {}
+            Err(error) => return Err(failed(folders, "remove", folder, &name, error.into())),
         }
     }
     folders.change(folder);
     Ok(())
+}
+
+/// Fails where something is in the way of a rewind, and names it. Changes nothing.
+pub(super) fn check(folders: &mut Folders<'_>, folder: &str) -> Result<(), JobStoreError> {
+    // That it is rewound is among its events.
+    for name in layout::LOGS.into_iter().chain([layout::EVENTS]) {
+        open(folders, folder, name)?;
+    }
+    match left(folders, folder)?.into_iter().find(|(_, kind)| *kind == FileType::Directory) {
+        Some((name, _)) => Err(failed(folders, "remove", folder, &name, Errno::ISDIR.into())),
+        None => Ok(()),
+    }
+}
+
+/// Opens a file to write; `None` if there is none.
+fn open(folders: &mut Folders<'_>, folder: &str, name: &str) -> Result<Option<File>, JobStoreError> {
+    const FLAGS: OFlags =
+        OFlags::WRONLY.union(OFlags::NOFOLLOW).union(OFlags::NONBLOCK).union(OFlags::CLOEXEC);
+    let opened = folders.get(folder).and_then(|open| match openat(&*open, name, FLAGS, FILE_MODE) {
+        Ok(fd) => {
+            let file = File::from(fd);
+            let is_file = Found::of(&file)?.kind == FileType::RegularFile;
+            if is_file { Ok(Some(file)) } else { Err(io::Error::other("it is no regular file")) }
+        }
+        Err(Errno::NOENT) => Ok(None),
+        // A link, or a pipe that nobody reads: the system would speak of loops and devices.
+        Err(Errno::LOOP | Errno::NXIO) => Err(io::Error::other("it is no regular file")),
+        Err(error) => Err(error.into()),
+    });
+    opened.map_err(|source| failed(folders, "write", folder, name, source))
+}
+
+/// Returns what else is left of the last time, and what it is.
+fn left(folders: &mut Folders<'_>, folder: &str) -> Result<Vec<(String, FileType)>, JobStoreError> {
+    let names = folders.get(folder).and_then(|open| beneath::names(&*open));
+    let names = names.map_err(|source| failed(folders, "read", folder, "", source))?;
+    let names = names.into_iter().filter_map(|(name, kind)| Some((String::from_utf8(name).ok()?, kind)));
+    let is_old_log = |name: &str| {
+        layout::LOGS.iter().any(|log| name.strip_prefix(log).is_some_and(|rest| rest.starts_with('.')))
+    };
+    Ok(names.filter(|(name, _)| is_old_log(name) || layout::LEFT.contains(&name.as_str())).collect())
+}
+
+fn failed(
+    folders: &Folders<'_>,
+    verb: &'static str,
+    folder: &str,
+    name: &str,
+    source: io::Error,
+) -> JobStoreError {
+    let path = if name.is_empty() { folder.to_owned() } else { format!("{folder}/{name}") };
+    JobStoreError::Io { verb, path: folders.root.path(&path), source }
 }

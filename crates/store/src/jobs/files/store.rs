@@ -16,7 +16,7 @@ use super::read::History;
 use super::staging::Staging;
 use super::sync::Disk;
 use super::turn::FilesTurn;
-use super::{artifacts, commit, layout, lock, read};
+use super::{artifacts, commit, layout, lock, read, rewind};
 use crate::jobs::{Due, JobStore, JobStoreError, Survey, Turn};
 
 /// Keeps jobs as plain files in a data directory; any number of processes may have it open.
@@ -65,6 +65,16 @@ impl Files {
     /// There is something, and nothing of it can be read.
     pub fn history(&self, id: &JobId) -> Result<History, JobStoreError> {
         self.root()?.map_or_else(|| Ok(History::default()), |root| read::history(root, id))
+    }
+
+    /// Tells whether a job can start again from nothing. Nothing is changed.
+    ///
+    /// # Errors
+    /// Something is in the way, which is named, or its record is one of a later release.
+    pub fn check_rewind(&self, id: &JobId) -> Result<(), JobStoreError> {
+        let root = self.there()?;
+        commit::check_version(root, id)?;
+        rewind::check(&mut Folders::new(root), &layout::job(id))
     }
 
     /// Returns the directory, if it is there by now.

@@ -2,12 +2,13 @@
 
 use std::collections::BTreeSet;
 use std::fs::File;
+use std::io;
 
 use serde_json::{Value, json};
 use tidewheel_core::job::{Brief, JobId, RunId};
 use tidewheel_core::time::Timestamp;
 
-use super::beneath::Root;
+use super::beneath::{Root, clear_way};
 use super::commit::Committed;
 use super::folders::Folders;
 use super::index::{Entry, Index, Written};
@@ -124,7 +125,14 @@ impl Turn for FilesTurn<'_> {
         let (mut folders, mut staging) = (Folders::new(root), Staging::new(1));
         let staged = staging.write(&mut folders, layout::JOBS, layout::DUE, &text).map_err(fail)?;
         // Not synced: whoever starts after a crash looks at the jobs first.
-        staged.place(&mut folders).map_err(|error| {
+        let mut placed = staged.place(&mut folders);
+        if let Err(error) = &placed
+            && error.kind() == io::ErrorKind::IsADirectory
+            && folders.get(layout::JOBS).is_ok_and(|jobs| clear_way(&*jobs, layout::DUE))
+        {
+            placed = staged.place(&mut folders);
+        }
+        placed.map_err(|error| {
             staged.discard(&mut folders);
             fail(error)
         })?;

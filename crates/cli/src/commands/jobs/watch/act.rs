@@ -34,7 +34,7 @@ fn done(opened: &Opened, verb: Verb, job: &JobId) -> Result<(String, Ticked), Co
         }
         Verb::Retry => {
             let retried = scheduler.retry(job).map_err(|error| refused(&error))?;
-            let (reset, started) = (retried.reset.len(), retried.ticked.started.len());
+            let (reset, started) = (retried.retry_set.len(), retried.ticked.started.len());
             Ok((format!("Jobs retried: {reset} reset, {started} restarted"), retried.ticked))
         }
         Verb::Cancel => {

@@ -459,6 +459,7 @@ mod tests {
             briefs: &jobs,
             unreadable: &unreadable,
             lost: &BTreeSet::new(),
+            unlockable: &BTreeMap::new(),
             facts: &facts,
             capacity: 4,
             now,

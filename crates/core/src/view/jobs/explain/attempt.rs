@@ -5,7 +5,7 @@ use serde::Serialize;
 
 use super::text::instant;
 use crate::decide::{Action, Decision};
-use crate::job::{JobEvent, JobEventKind, JobStatus, LogExtent, NodeOutcome};
+use crate::job::{JobEvent, JobEventKind, JobStatus, LogExtent, NodeOutcome, budget_told};
 use crate::policy::word_enum;
 use crate::time::Timestamp;
 use crate::view::explain::why;
@@ -84,10 +84,15 @@ pub struct DecisionTold {
 /// A line of output.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct OutputLine {
-    /// `stdout` or `stderr`.
+    /// `stdout` or `stderr`, or `supervisor` for what its supervisor said.
     pub stream: &'static str,
     /// The line, made harmless.
     pub text: String,
+}
+
+impl OutputLine {
+    /// What its supervisor said, which is nothing unless it broke.
+    pub const SUPERVISOR: &str = "supervisor";
 }
 
 word_enum! {
@@ -124,6 +129,8 @@ pub struct Told {
     pub attempts: Vec<AttemptTold>,
     /// What else happened.
     pub notes: Vec<Note>,
+    /// Why it may not go back any more, if its end says so.
+    pub(super) spent: Option<String>,
 }
 
 /// A part of a log: the file that is written, or the one that was put aside before it.
@@ -175,6 +182,7 @@ impl Told {
                 self.open(attempt).end(at, AttemptOutcome::Withdrawn, None, Some(reason.clone()));
             }
             JobEventKind::Completed { outcome, exit_code, summary } => {
+                self.spent = summary.as_deref().and_then(budget_told);
                 // A cancellation of a job that was never started belongs to no attempt.
                 if attempt == 0 || (self.attempts.is_empty() && *outcome == NodeOutcome::Cancelled) {
                     return;
@@ -206,6 +214,7 @@ impl Told {
                 }
             }
             JobEventKind::Rewound { by } => {
+                self.spent = None;
                 // The logs are emptied then.
                 for told in &mut self.attempts {
                     told.offsets = None;
@@ -330,7 +339,7 @@ mod tests {
             offsets: Some([*offset, 0]),
             ..AttemptTold::new(u32::try_from(number).unwrap() + 1)
         });
-        Told { attempts: attempts.collect(), notes: Vec::new() }
+        Told { attempts: attempts.collect(), ..Told::default() }
     }
 
     fn piece(is_aside: bool, from: u64, to: u64) -> Option<Piece> {

@@ -121,6 +121,7 @@ impl Words<'_> {
                 None => format!("{is} running"),
             },
             CauseKind::Lost => format!("{was} running until whoever ran it was gone"),
+            CauseKind::RunLock => format!("cannot go on: {}", said(&cause.detail)),
             CauseKind::Approval if cause.detail == "awaiting human approval" && is_many => {
                 "await a person's approval".to_owned()
             }
@@ -242,6 +243,7 @@ fn on(cause: &Cause, names: &str) -> String {
         CauseKind::After
         | CauseKind::Running
         | CauseKind::Lost
+        | CauseKind::RunLock
         | CauseKind::Approval
         | CauseKind::Rejected
         | CauseKind::Failed

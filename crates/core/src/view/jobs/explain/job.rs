@@ -25,6 +25,8 @@ pub struct World<'a> {
     pub unreadable: &'a BTreeMap<String, String>,
     /// Running jobs whose supervisors are gone.
     pub lost: &'a BTreeSet<JobId>,
+    /// Jobs whose run locks are no files, and what they are, as `a directory`.
+    pub unlockable: &'a BTreeMap<JobId, &'static str>,
     /// What is known of the world.
     pub facts: &'a Facts,
     /// How many jobs may run at once.
@@ -131,7 +133,7 @@ pub struct Explanation {
 /// # Errors
 /// What has to be known of the world first: ask again with the answers among the facts.
 pub fn explain_job(world: World<'_>, subject: Subject<'_>) -> Result<Explanation, BTreeSet<Question>> {
-    let World { briefs, unreadable, lost, facts, capacity, now, may_ask } = world;
+    let World { briefs, unreadable, lost, unlockable, facts, capacity, now, may_ask } = world;
     let Subject { job, dead_letter, told } = subject;
     let mut inspection = Inspection::new(briefs, unreadable, facts, capacity, now);
     let mut search = Search {
@@ -140,6 +142,7 @@ pub fn explain_job(world: World<'_>, subject: Subject<'_>) -> Result<Explanation
         facts,
         inspection: &mut inspection,
         lost,
+        unlockable,
         questions: BTreeSet::new(),
         may_ask,
     };
@@ -314,7 +317,8 @@ fn summary(job: &Brief, is_lost: bool, dead_letter: Option<&str>, told: &Told, n
             format!("{who} was cancelled by a person{ended}{before}{tries}.")
         }
         JobStatus::BlockedByDependency if job.exit_code.is_some() => {
-            format!("{who} ended as blocked{ended}{code}{tries}: somebody has to do something first.")
+            let why = told.spent.as_deref().unwrap_or("somebody has to do something first");
+            format!("{who} ended as blocked{ended}{code}{tries}: {why}.")
         }
         JobStatus::BlockedByDependency => {
             format!("{who} is blocked and never starts by itself ({}).", job.status)

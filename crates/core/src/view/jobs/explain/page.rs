@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use super::attempt::{AttemptOutcome, AttemptTold, NoteKind};
+use super::attempt::{AttemptOutcome, AttemptTold, NoteKind, OutputLine};
 use super::chain::Words;
 use super::job::{Explanation, GateState, GateTold};
 use super::text::exit_beside;
@@ -139,7 +139,11 @@ impl Explanation {
             }
             // What succeeded has nothing to account for.
             let output = attempt.output.iter().filter(|_| attempt.outcome != AttemptOutcome::Succeeded);
-            lines.extend(output.map(|line| Line::Output { stream: line.stream, text: line.text.clone() }));
+            lines.extend(output.map(|line| match line.stream {
+                // What was in its way is in the middle of a sentence, which is not to be cut.
+                OutputLine::SUPERVISOR => Line::Detail(format!("Its supervisor said: {}", line.text)),
+                stream => Line::Output { stream, text: line.text.clone() },
+            }));
         }
         lines
     }

@@ -1,6 +1,6 @@
 //! Small words that all parts of an explanation share: instants for programs, names and lists for people.
 
-use crate::job::{Brief, RunId, signal_told};
+use crate::job::{Brief, RunId, lost_told, signal_told};
 use crate::time::Timestamp;
 
 /// Writes an instant as text.
@@ -23,17 +23,23 @@ pub(super) fn called(job: &Brief, run: Option<&RunId>) -> String {
     }
 }
 
-/// Says with which exit code something ended, and which signal that stands for.
+/// Says with which exit code something ended, and which signal that stands for; what was lost ended with none.
 pub(super) fn exit(code: Option<i32>, summary: Option<&str>) -> String {
     let Some(code) = code else { return String::new() };
+    if lost_told(summary).is_some() {
+        return ", lost with its supervisor".to_owned();
+    }
     match signal_told(code, summary) {
         Some(signal) => format!(" with exit code {code}, {signal}"),
         None => format!(" with exit code {code}"),
     }
 }
 
-/// Says the same where the summary itself is told beside it, and says that something was killed.
+/// Says the same where the summary itself is told beside it, and says that something was killed or lost.
 pub(super) fn exit_beside(code: Option<i32>, summary: Option<&str>) -> String {
+    if lost_told(summary).is_some() {
+        return String::new();
+    }
     let said = exit(code, summary);
     match said.split_once(", killed by ") {
         Some((code, _)) => code.to_owned(),

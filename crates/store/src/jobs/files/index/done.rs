@@ -34,6 +34,11 @@ pub(super) fn header(generation: u64) -> String {
 pub(super) const HEADER: u64 = 38;
 
 impl Done {
+    /// Takes a file that was just written, all of which counts.
+    pub(super) const fn new(file: File, length: u64) -> Self {
+        Self { file, length }
+    }
+
     /// Opens the file; `None` if it is not the one that belongs to this generation, or is too short.
     pub(super) fn open(root: &Root, generation: u64, length: u64, flags: OFlags) -> io::Result<Option<Self>> {
         let flags = flags | OFlags::NONBLOCK | OFlags::NOFOLLOW;

@@ -7,6 +7,7 @@ use std::os::unix::fs::FileExt as _;
 use std::time::SystemTime;
 
 use rustix::fs::{AtFlags, FileType, OFlags, openat, renameat, unlinkat};
+use rustix::io::Errno;
 
 use tidewheel_core::job::JobId;
 
@@ -16,7 +17,7 @@ use super::line::Entry;
 use super::live::{Live, Seen};
 use super::merge::is_visible;
 use crate::jobs::JobStoreError;
-use crate::jobs::files::beneath::{FILE_MODE, Root};
+use crate::jobs::files::beneath::{FILE_MODE, Root, clear_way};
 use crate::jobs::files::layout::{JOBS, RUNS};
 use crate::jobs::files::scan;
 use crate::jobs::files::signature::{Found, Signature};
@@ -177,11 +178,10 @@ impl Index {
         let generation = generation();
         let boot = boot().unwrap_or_else(|| "-".repeat(36));
         let folder = root.folder(JOBS).map_err(fail)?;
-        replace(&folder, done::NAME, &format!("{}{text}", done::header(generation))).map_err(fail_done)?;
+        let text = format!("{}{text}", done::header(generation));
+        let done = replace(&folder, done::NAME, &text).map_err(fail_done)?;
         let file = replace(&folder, NAME, &header(&boot, generation, 0)).map_err(fail)?;
-        let length = done::HEADER + text.len() as u64;
-        let done = Done::open(root, generation, length, OFlags::RDWR).map_err(fail_done)?;
-        let done = done.ok_or_else(|| fail_done(io::ErrorKind::NotFound.into()))?;
+        let done = Done::new(done, text.len() as u64);
         let inode = Found::of(&file).map_err(fail)?.signature.2;
         live.seen.done = done.length;
         let length = HEADER as u64;
@@ -311,18 +311,26 @@ fn generation() -> u64 {
     u64::try_from(now.as_nanos()).unwrap_or(0)
 }
 
-/// Replaces one of our files, which nobody syncs.
+/// Replaces one of our files, which nobody syncs. Where a directory with something in it has its place, it gets no name.
 fn replace(folder: &impl std::os::fd::AsFd, name: &str, text: &str) -> io::Result<File> {
     const FLAGS: OFlags =
         OFlags::RDWR.union(OFlags::CREATE).union(OFlags::EXCL).union(OFlags::NOFOLLOW).union(OFlags::CLOEXEC);
     let temporary = format!("{name}.tmp");
     // Only whoever has the turn writes here; one that died may have left it.
     match unlinkat(folder, &temporary, AtFlags::empty()) {
-        Ok(()) | Err(rustix::io::Errno::NOENT) => {}
+        Ok(()) | Err(Errno::NOENT) => {}
+        Err(Errno::ISDIR) if clear_way(folder, &temporary) => {}
         Err(error) => return Err(error.into()),
     }
     let file = File::from(openat(folder, &temporary, FLAGS, FILE_MODE)?);
     file.write_all_at(text.as_bytes(), 0)?;
-    renameat(folder, &temporary, folder, name)?;
+    let place = || renameat(folder, &temporary, folder, name);
+    match place() {
+        Ok(()) => {}
+        Err(Errno::ISDIR) if clear_way(folder, name) => place()?,
+        // Then only this turn has it, and the next one builds its own: nobody has to do without.
+        Err(Errno::ISDIR) => unlinkat(folder, &temporary, AtFlags::empty())?,
+        Err(error) => return Err(error.into()),
+    }
     Ok(file)
 }
