@@ -98,7 +98,7 @@ pub(super) fn index(checkup: &Checkup) -> Vec<Finding> {
     const FILE: &str = ".tidewheel/jobs/index.live";
     let in_the_way = in_the_way(checkup, Check::Index);
     if !in_the_way.is_empty() {
-        // It cannot be read or built before these are gone.
+        // What else is wrong with it shows when these are gone.
         return in_the_way;
     }
     let heals = "It is only a cache: the next command that schedules builds it anew from the records, \
