@@ -1,5 +1,6 @@
 //! `cargo xtask crash`: the long crash suites, which kill the real binary, the durable runner and whoever writes jobs
-//! many times, the storms over jobs in full, and a million foreign texts through all that is shown; not a part of `ci`.
+//! many times, power failures and flipped bits, the storms over jobs in full, and a million foreign texts through all
+//! that is shown; not a part of `ci`.
 
 use std::ffi::{OsStr, OsString};
 use std::num::NonZeroU32;
@@ -11,7 +12,7 @@ use crate::step::Step;
 pub(crate) const COMMAND: Command = Command {
     name: "crash",
     arguments: "[COUNT]",
-    about: "Runs the crash suites with COUNT kills each (500, 5000 and 1000 if not given), the storms and the foreign texts in full",
+    about: "Runs the crash suites with COUNT kills each (500, 5000 and 1000 if not given), power failures, flipped bits, the storms and the foreign texts in full",
     run,
 };
 
@@ -29,6 +30,12 @@ const KILLS_VARIABLE: &str = "TIDEWHEEL_CRASH_KILLS";
 
 /// What the crash suite of the store of jobs reads.
 const JOB_STORE_VARIABLE: &str = "TIDEWHEEL_TEST_KILLS";
+
+/// What the power failures over jobs read: how many states of the disk are tried. `ci` tries a few.
+const POWER_VARIABLE: &str = "TIDEWHEEL_TEST_POWER_STATES";
+
+/// As many states as meet each pair of unsynced writes several times.
+const POWER_FAILURES: &str = "20000";
 
 /// What makes the storms and the foreign texts as many as they get; a small part of them is a part of `ci`.
 const STORM_VARIABLE: &str = "TIDEWHEEL_STORM";
@@ -48,7 +55,7 @@ fn run(arguments: &[OsString]) -> Result<(), Failure> {
 }
 
 /// Returns the suites, with this many kills each.
-fn steps(given: Option<NonZeroU32>) -> [Step; 6] {
+fn steps(given: Option<NonZeroU32>) -> [Step; 8] {
     let kills = |usual: NonZeroU32| given.unwrap_or(usual).to_string();
     [
         Step::cargo("crash suite", ["test", "-p", "tidewheel-cli", "--test", "cli"])
@@ -60,6 +67,12 @@ fn steps(given: Option<NonZeroU32>) -> [Step; 6] {
         Step::cargo("crash suite of the store of jobs", ["test", "-p", "tidewheel-store", "--test", "store"])
             .with(["--", "job_crash::", "--nocapture"])
             .variable(JOB_STORE_VARIABLE, kills(KILLS_OF_THE_JOB_STORE)),
+        Step::cargo("power failures over jobs", ["test", "-p", "tidewheel-store", "--test", "store"])
+            .with(["--", "job_power::", "--nocapture"])
+            .variable(POWER_VARIABLE, POWER_FAILURES),
+        Step::cargo("bits of a store that are others", ["test", "-p", "tidewheel-store", "--test", "store"])
+            .with(["--", "bit_rot::", "--nocapture"])
+            .variable(STORM_VARIABLE, "full"),
         // One at a time: each storm wants the machine for itself.
         Step::cargo("storms over jobs", ["test", "-p", "tidewheel-cli", "--test", "storms"])
             .with(["--", "--test-threads=1", "--nocapture"])
@@ -101,8 +114,10 @@ mod tests {
         assert_eq!(shown(None)[2], format!("TIDEWHEEL_TEST_KILLS=1000 {store}"));
         assert_eq!(shown(NonZeroU32::new(7))[2], format!("TIDEWHEEL_TEST_KILLS=7 {store}"));
         let storms = "cargo test -p tidewheel-cli --test storms -- --test-threads=1 --nocapture";
-        assert_eq!(shown(None)[3], format!("TIDEWHEEL_STORM=full {storms}"));
+        assert_eq!(shown(None)[5], format!("TIDEWHEEL_STORM=full {storms}"));
         let texts = "cargo test --release -p tidewheel-cli --bins -- foreign";
-        assert_eq!(shown(None)[4], format!("TIDEWHEEL_STORM=full {texts}"));
+        assert_eq!(shown(None)[6], format!("TIDEWHEEL_STORM=full {texts}"));
+        let power = "cargo test -p tidewheel-store --test store -- job_power:: --nocapture";
+        assert_eq!(shown(None)[3], format!("TIDEWHEEL_TEST_POWER_STATES=20000 {power}"));
     }
 }

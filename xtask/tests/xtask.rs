@@ -42,7 +42,7 @@ fn help_lists_every_command_on_stdout() {
              \x20 fmt               Formats every source file\n\
              \x20 docs              Writes the references of docs/ anew: commands, templates, configuration, policies, errors\n\
              \x20 bench [FILTER…]   Runs the benchmarks and the peers; FILTER chooses among the cases, \"jobs\" the jobs, \"peers\" the peers; \"report [--quick] [--from-last]\" writes docs/benchmarks.md\n\
-             \x20 crash [COUNT]     Runs the crash suites with COUNT kills each (500, 5000 and 1000 if not given), the storms and the foreign texts in full\n\
+             \x20 crash [COUNT]     Runs the crash suites with COUNT kills each (500, 5000 and 1000 if not given), power failures, flipped bits, the storms and the foreign texts in full\n\
              \x20 simulate [SEEDS]  Simulates 10,000 runs against a flaky service for each of SEEDS seeds (100 if not given)\n\
              \x20 dist [--debug]    Builds the release and writes what packages need into target/dist: manual pages, completions\n\
              \x20 help              Shows this list\n"

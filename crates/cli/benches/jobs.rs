@@ -30,8 +30,31 @@ fn main() {
     if is_wanted("jobs fan-out") {
         fan_out(&mut places);
     }
+    if is_wanted("jobs over a run") {
+        over_a_run(&mut places);
+    }
     if is_wanted("jobs history") {
         history(&mut places);
+    }
+}
+
+/// How commands over a whole run grow with its jobs: two of them run, the others wait.
+fn over_a_run(places: &mut Vec<Place>) {
+    for &count in figure::quick_or(&[100, 200][..], &[250, 1_000, 2_000, 4_000]) {
+        let place = Place::with_history(0);
+        fs::write(place.path.join(".tidewheel/config.toml"), "[scheduler]\ncapacity = 2\n").unwrap();
+        let template = nodes(count, |_| String::new()).replace("[\"true\"]", "[\"sleep\", \"600\"]");
+        fs::write(place.path.join("wide.toml"), &template).unwrap();
+        let (mut cancels, mut retries) = (Vec::new(), Vec::new());
+        place.run(&["run", "wide.toml"]);
+        for _ in 0..rounds(3) {
+            cancels.push(place.timed(&["runs", "cancel", "@latest"]));
+            retries.push(place.timed(&["runs", "retry", "@latest"]));
+        }
+        place.run(&["runs", "cancel", "@latest"]);
+        tell(&format!("runs cancel, {count} jobs"), &format!("jobs/over a run/runs cancel/{count}"), cancels);
+        tell(&format!("runs retry, {count} jobs"), &format!("jobs/over a run/runs retry/{count}"), retries);
+        places.push(place);
     }
 }
 
@@ -273,10 +296,14 @@ impl Place {
         assert!(ran.status.success(), "{arguments:?}: {}", String::from_utf8_lossy(&ran.stderr));
     }
 
-    fn follow(&self, template: &str) -> Duration {
+    fn timed(&self, arguments: &[&str]) -> Duration {
         let began = Instant::now();
-        self.run(&["run", template, "--follow", "--format", "json"]);
+        self.run(arguments);
         began.elapsed()
+    }
+
+    fn follow(&self, template: &str) -> Duration {
+        self.timed(&["run", template, "--follow", "--format", "json"])
     }
 
     fn scheduler(&self) -> Scheduler {
@@ -291,6 +318,7 @@ impl Place {
             agents: std::collections::BTreeMap::new(),
             secrets: tidewheel_core::job::Secrets::default(),
             cleans_cancelled: false,
+            tell_of_wait: None,
             now: None,
         })
         .unwrap()

@@ -16,6 +16,26 @@ pub(crate) enum Ending {
     Error(CommandError),
 }
 
+impl Ending {
+    /// Returns whether it is the output that takes nothing any more, for whatever reason.
+    pub(crate) fn is_of_output(&self) -> bool {
+        match self {
+            Self::ReaderGone => true,
+            Self::Error(error) => error.code == Code::OutputUnwritable,
+        }
+    }
+
+    /// Says of an output that could not be written that what was asked for is done all the same.
+    pub(crate) fn after_the_fact(self) -> Self {
+        match self {
+            Self::Error(error) if error.code == Code::OutputUnwritable => {
+                Self::Error(error.hint("What was asked for is done: only what was to be printed is missing."))
+            }
+            other => other,
+        }
+    }
+}
+
 impl From<CommandError> for Ending {
     fn from(error: CommandError) -> Self {
         Self::Error(error)
@@ -54,6 +74,12 @@ impl CommandError {
         Self { kind: code.kind(), code, message: message.into(), hints: Vec::new() }
     }
 
+    /// Returns the error of a flag that would change nothing, and why it would not.
+    pub(crate) fn idle(flag: &str, why: &str) -> Self {
+        Self::new(Code::FlagIdle, format!("`{flag}` has no effect here: {why}."))
+            .hint(format!("Leave out `{flag}`."))
+    }
+
     /// Adds a hint.
     pub(crate) fn hint(mut self, hint: impl Into<String>) -> Self {
         self.hints.push(hint.into());
@@ -90,7 +116,7 @@ impl CommandError {
     /// Returns the exit code that goes with it.
     pub(crate) const fn exit(&self) -> Exit {
         match self.code {
-            Code::LinesUnreadable | Code::FlowRefused | Code::OtherSide => Exit::Usage,
+            Code::LinesUnreadable | Code::FlowRefused | Code::OtherSide | Code::FlagIdle => Exit::Usage,
             Code::InputMissing
             | Code::InputUnreadable
             | Code::OutputUnwritable
@@ -132,7 +158,7 @@ pub(crate) fn remedy(error: &io::Error) -> Option<&'static str> {
     }
     match error.kind() {
         io::ErrorKind::PermissionDenied => {
-            Some("Work as whoever owns it, or give yourself the right, or use another directory.")
+            Some("Work as its owner, or give yourself the right, or use another directory.")
         }
         io::ErrorKind::ReadOnlyFilesystem => Some(
             "The file system is mounted for reading only: looking works, and running needs another directory.",
@@ -244,6 +270,8 @@ codes! {
     OtherSide = "TW0030", User;
     /// Jobs cannot be pinned to a branch.
     FlowUnpinned = "TW0031", User;
+    /// A flag changes nothing beside the others.
+    FlagIdle = "TW0032", User;
 }
 
 impl fmt::Display for Code {

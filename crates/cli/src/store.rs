@@ -148,10 +148,11 @@ impl Opened {
     /// Returns the error of a store that was opened and then failed.
     fn failed(&self, error: &StoreError) -> CommandError {
         match error {
-            StoreError::Damaged { .. } => damaged(&with_causes(error)),
+            StoreError::Damaged { .. } | StoreError::DamagedRow { .. } => damaged(&with_causes(error)),
             StoreError::Newer { .. }
             | StoreError::Unavailable { .. }
             | StoreError::Broken
+            | StoreError::Moved { .. }
             | StoreError::Closed
             | StoreError::Other(_) => unavailable(Path::new(&self.name), error),
         }
@@ -218,7 +219,7 @@ pub(crate) fn examine(path: &Path) -> Result<Examined, CommandError> {
     let name = path.display().to_string();
     must_be_there(path, &name)?;
     let options = Options::new().patience(PATIENCE).read_only();
-    sqlite::examine(path, &options).map_err(|error| cannot_open(path, &error))
+    sqlite::examine(path, &options, now()).map_err(|error| cannot_open(path, &error))
 }
 
 fn must_be_there(path: &Path, name: &str) -> Result<(), CommandError> {
@@ -262,7 +263,9 @@ fn cannot_open(path: &Path, error: &StoreError) -> CommandError {
         }
         StoreError::Unavailable { .. }
         | StoreError::Damaged { .. }
+        | StoreError::DamagedRow { .. }
         | StoreError::Broken
+        | StoreError::Moved { .. }
         | StoreError::Closed => unavailable(path, error),
     }
 }
@@ -313,7 +316,9 @@ fn unavailable(path: &Path, error: &StoreError) -> CommandError {
         }
         StoreError::Newer { .. }
         | StoreError::Damaged { .. }
+        | StoreError::DamagedRow { .. }
         | StoreError::Broken
+        | StoreError::Moved { .. }
         | StoreError::Closed
         | StoreError::Other(_) => refused(&with_causes(error)),
     }
@@ -322,8 +327,9 @@ fn unavailable(path: &Path, error: &StoreError) -> CommandError {
 /// Adds what to do about a store that the system does not let be opened.
 fn with_way_in(refused: CommandError, error: &io::Error) -> CommandError {
     match error.kind() {
-        io::ErrorKind::PermissionDenied => refused
-            .hint("Work as whoever owns it, or give yourself the right to read it and to write beside it."),
+        io::ErrorKind::PermissionDenied => {
+            refused.hint("Work as its owner, or give yourself the right to read it and to write beside it.")
+        }
         // It is the name that is wrong, and not what is there.
         io::ErrorKind::NotADirectory => {
             refused.hint("Check the name: it is the file that your program gives to `Runner::open`.")

@@ -2,11 +2,11 @@
 
 use std::sync::Arc;
 
+use crate::condition::verdict;
 use crate::event::{Absence, ActIx, Event, FactIx, FailedAttempt, Hold, Phase};
 use crate::execute::{Executed, Outcome, Ticket};
 use crate::fact::Value;
 use crate::policy::Failure;
-use crate::prepare::verdict;
 use crate::run::{ActRow, Run, Status, index};
 use crate::time::Timestamp;
 use crate::workflow::Op;
@@ -26,8 +26,9 @@ impl Run {
     /// Returns the events.
     pub fn apply(&mut self, executed: Executed) -> &[Event] {
         self.events.clear();
-        let Executed { run, act, outcome, attempts, failed, last, at, undoes } = executed;
-        if !self.is_out(act) || run != self.id {
+        let Executed { run, act, outcome, attempts, failed, last, at, undoes, is_unbegun } = executed;
+        let is_open = self.is_out(act) || is_unbegun && self.is_open(act);
+        if !is_open || run != self.id {
             return &self.events;
         }
         let row = self.acts[act as usize];
@@ -53,6 +54,10 @@ impl Run {
             }
             Some(Status::Pending | Status::Over) | None => false,
         }
+    }
+
+    fn is_open(&self, act: ActIx) -> bool {
+        self.acts.get(act as usize).is_some_and(|row| row.status != Status::Over)
     }
 
     /// Undoes what comes next, where the end of a piece of work was waited for.
@@ -93,7 +98,7 @@ impl Run {
         self.end(act, row, outcome, Told { attempts, at, last: None });
     }
 
-    /// Ends everything that is not over.
+    /// Ends everything that is not over, also what undoes something: nothing more of it is undone then.
     pub fn cancel_all(&mut self, failure: &Failure, at: Option<Timestamp>) -> &[Event] {
         self.events.clear();
         // Whatever ends may wake or settle other activations, so each round looks again from where it stopped.
@@ -104,6 +109,11 @@ impl Run {
                 self.end(act, row, Outcome::Failed(failure.clone()), Told { attempts, at, last: None });
             }
             act += 1;
+        }
+        let left: Vec<u32> =
+            self.undoing.iter().filter(|(_, undo)| !undo.is_over).map(|(input, _)| *input).collect();
+        for input in left {
+            self.emit(Event::UndoEnded { input });
         }
         &self.events
     }

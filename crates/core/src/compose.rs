@@ -65,7 +65,7 @@ impl Run {
         }
         self.events.clear();
         let nodes: Vec<NodeIx> = (0..)
-            .zip(&self.graph.nodes)
+            .zip(self.graph.nodes.iter())
             .filter(|(ix, node)| {
                 (*ix >= before || self.is_left_out(*ix)) && given.by_id.contains_key(&node.id)
             })

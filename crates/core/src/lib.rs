@@ -22,7 +22,10 @@ pub mod run;
 
 mod plan;
 
+mod condition;
 mod prepare;
+
+mod verdict;
 
 mod execute;
 
@@ -48,13 +51,15 @@ pub use event_json::EventError;
 pub use execute::{Executed, Outcome, Runnable, RunnableRef, Ticket};
 pub use plan::SignalError;
 pub use prepare::{Prepared, Wait};
-pub use query::{Fact, Failed};
+pub use query::{Fact, Failed, QueryError};
 pub use reopen::ReopenError;
 pub use replay::{Change, ReplayError, Signature};
 
 pub mod decide;
 
 pub mod job;
+
+pub mod command;
 
 pub mod schema;
 

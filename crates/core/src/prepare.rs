@@ -1,18 +1,17 @@
-//! What is to be run now? Conditions are looked at where they stand; work is handed out as pieces that need
-//! nothing of the run any more.
+//! What is to be run now? Conditions are looked at first; work is handed out as pieces that need nothing of the run any
+//! more.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use crate::apply::Told;
-use crate::event::{Absence, ActIx, Event, FactIx, Hold, Phase};
+use crate::event::{ActIx, Event, FactIx, Hold, Phase};
 use crate::execute::{Input, Runnable, RunnableRef, Ticket};
 use crate::fact::{RunnableId, Value};
-use crate::policy::{Failure, Resolved};
+use crate::policy::Resolved;
 use crate::run::{ActRow, JoinRow, Run, Status};
-use crate::time::Timestamp;
-use crate::work::{Context, ContextParts, Running, Work};
-use crate::workflow::{Check, Meta, NodeIx, Op};
+use crate::time::{Span, Timestamp};
+use crate::work::{Context, ContextParts};
+use crate::workflow::{Meta, Node, NodeIx, Op};
 
 /// What was handed out, and what waits instead.
 #[derive(Debug, Default)]
@@ -21,6 +20,9 @@ pub struct Prepared {
     pub runnables: Vec<Runnable>,
     /// What waits until its time, or until somebody found out whether it may begin.
     pub held: Vec<Wait>,
+    /// What it is too late for, and was not handed out: it is to be ended, as [`Executed::unbegun`](crate::Executed::unbegun)
+    /// says.
+    pub late: Vec<Runnable>,
 }
 
 /// A piece of work that waits for a time or for somebody.
@@ -67,13 +69,56 @@ impl Run {
         &mut self,
         now: Timestamp,
         at: Option<Timestamp>,
+        lets_in: impl FnMut(&Arc<Resolved>) -> bool,
+    ) -> Prepared {
+        self.prepare_unless(now, at, |_, _| false, lets_in)
+    }
+
+    /// Does the same as [`Run::prepare_admitted`] for a run that has so much time for what each input causes. What it is
+    /// too late for is not handed out: nothing of it would run.
+    pub fn prepare_in_time(
+        &mut self,
+        now: Timestamp,
+        at: Option<Timestamp>,
+        deadline: Option<Span>,
+    ) -> Prepared {
+        self.prepare_unless(now, at, |run, act| run.is_too_late(act, now, deadline), |_| false)
+    }
+
+    /// Returns whether it is too late for a piece of work, and nothing else would run in its place.
+    fn is_too_late(&self, act: ActIx, now: Timestamp, deadline: Option<Span>) -> bool {
+        let row = self.acts[act as usize];
+        if deadline.is_none() && self.assigned.is_plain(row.node)
+            || matches!(self.graph.node(row.node).op, Op::Join)
+        {
+            return false;
+        }
+        let policy = self.assigned.policy(row.node);
+        let accepted_at = self.accepted.get(&self.lineages[row.lineage as usize].input).copied();
+        let started_at = self.tries.get(&act).and_then(|tries| tries.started_at);
+        let run_deadline = accepted_at.and_then(|at| Some(at.saturating_add(deadline?)));
+        let limit = policy.limit(accepted_at, started_at, run_deadline);
+        policy.only_fails_when_late() && limit.is_some_and(|limit| limit <= now)
+    }
+
+    fn prepare_unless(
+        &mut self,
+        now: Timestamp,
+        at: Option<Timestamp>,
+        is_late: impl Fn(&Self, ActIx) -> bool,
         mut lets_in: impl FnMut(&Arc<Resolved>) -> bool,
     ) -> Prepared {
         self.events.clear();
         self.look_at_conditions();
-        let mut prepared = Prepared { runnables: Vec::with_capacity(self.ready.len()), held: Vec::new() };
-        while let Some(act) = self.ready.front().copied() {
+        self.verdicts.forget_idle();
+        let runnables = Vec::with_capacity(self.ready.len());
+        let mut prepared = Prepared { runnables, ..Prepared::default() };
+        while let Some(act) = self.ready.get(prepared.late.len()).copied() {
             let node = self.acts[act as usize].node;
+            if is_late(self, act) {
+                prepared.late.push(self.runnable(act));
+                continue;
+            }
             if self.assigned.is_gated(node) {
                 let policy = self.assigned.policy(node);
                 let is_plain = policy.delay.is_none() && policy.scheduled_at.is_none();
@@ -161,6 +206,7 @@ impl Run {
     fn hand_out(&mut self, at: Option<Timestamp>) -> Vec<Runnable> {
         self.events.clear();
         self.look_at_conditions();
+        self.verdicts.forget_idle();
         let mut runnables = Vec::with_capacity(self.ready.len());
         while let Some(act) = self.ready.front().copied() {
             let attempt = self.tries.get(&act).map_or(0, |tries| tries.attempt);
@@ -194,9 +240,7 @@ impl Run {
     /// changes nothing.
     pub fn release(&mut self, id: RunnableId) -> &[Event] {
         self.events.clear();
-        let acts = (0..).zip(&self.acts);
-        let dispatched = acts.filter(|(_, row)| row.status == Status::Dispatched).map(|(act, _)| act);
-        if let Some(act) = dispatched.into_iter().find(|act| self.runnable_id(*act) == id) {
+        if let Some(act) = self.handed_out().into_iter().find(|act| self.runnable_id(*act) == id) {
             self.emit(Event::RunnableReleased { act });
         }
         &self.events
@@ -222,13 +266,20 @@ impl Run {
     /// Hands everything out again that is out, as after a crash of whoever had it: the same attempts, which
     /// count as dispatched once more. What needs to be let in waits for that again.
     pub fn prepare_lost(&mut self, now: Timestamp) -> Prepared {
+        self.prepare_lost_if(now, |_, _| true)
+    }
+
+    /// As [`Run::prepare_lost`]; what was not lost, by its id and how often it was handed out, is offered anew.
+    pub fn prepare_lost_if<F>(&mut self, now: Timestamp, mut is_lost: F) -> Prepared
+    where
+        F: FnMut(RunnableId, u32) -> bool,
+    {
         self.events.clear();
-        let acts = (0..).zip(&self.acts);
-        let out: Vec<ActIx> =
-            acts.filter(|(_, row)| row.status == Status::Dispatched).map(|(act, _)| act).collect();
         let mut prepared = Prepared::default();
-        for act in out {
-            if self.assigned.is_gated(self.acts[act as usize].node) {
+        for act in self.handed_out() {
+            if !is_lost(self.runnable_id(act), self.tries.get(&act).map_or(0, |tries| tries.dispatches)) {
+                self.emit(Event::RunnableReleased { act });
+            } else if self.assigned.is_gated(self.acts[act as usize].node) {
                 prepared.held.push(self.hold_back(act, now));
             } else {
                 prepared.runnables.push(self.dispatch_again(act, now));
@@ -240,13 +291,16 @@ impl Run {
     /// Offers everything again that is out, as when somebody gives it another chance: nothing of it counts as lost.
     pub fn release_all(&mut self) -> &[Event] {
         self.events.clear();
-        let acts = (0..).zip(&self.acts);
-        let out: Vec<ActIx> =
-            acts.filter(|(_, row)| row.status == Status::Dispatched).map(|(act, _)| act).collect();
-        for act in out {
+        for act in self.handed_out() {
             self.emit(Event::RunnableReleased { act });
         }
         &self.events
+    }
+
+    /// Returns what is out, in order.
+    fn handed_out(&self) -> Vec<ActIx> {
+        let acts = (0..).zip(&self.acts);
+        acts.filter(|(_, row)| row.status == Status::Dispatched).map(|(act, _)| act).collect()
     }
 
     /// Hands out the next attempt at a piece of work that waits for it; `None` if none waits.
@@ -298,77 +352,6 @@ impl Run {
         &self.events
     }
 
-    /// Looks at every condition that a fact woke, once per fact and condition.
-    pub(crate) fn look_at_conditions(&mut self) {
-        if self.matches.is_empty() {
-            return;
-        }
-        let mut known: BTreeMap<(NodeIx, FactIx), Result<bool, Failure>> = BTreeMap::new();
-        let graph = Arc::clone(&self.graph);
-        while let Some(act) = self.matches.front().copied() {
-            let row = self.acts[act as usize];
-            let value = self.facts[row.fact as usize].value.clone();
-            let mut look = |node: NodeIx, work: &Work| {
-                known.entry((node, row.fact)).or_insert_with(|| self.is_true(node, work, &value)).clone()
-            };
-            let verdict = match &graph.node(row.node).op {
-                Op::Condition(work) => look(row.node, work),
-                Op::Rule { test, .. } => {
-                    let inline = |work: &Work| self.is_true(row.node, work, &value);
-                    let mut named = |node: NodeIx| match &graph.node(node).op {
-                        Op::Condition(work) => look(node, work),
-                        _ => Ok(false),
-                    };
-                    evaluate(test, &inline, &mut named)
-                }
-                Op::Step(_) | Op::Join | Op::FanOut { .. } | Op::FanIn { .. } | Op::State(_) => Ok(true),
-            };
-            self.conclude(act, verdict, Told { attempts: 1, at: None, last: None });
-        }
-    }
-
-    /// Ends a look at a condition. `Told` says what is known of its attempts.
-    pub(crate) fn conclude(&mut self, act: ActIx, verdict: Result<bool, Failure>, told: Told) {
-        let row = self.acts[act as usize];
-        let is_rule = matches!(self.graph.node(row.node).op, Op::Rule { .. });
-        match verdict {
-            Ok(true) => {
-                self.tell_completed(act, told);
-                self.emit(Event::ConditionSatisfied { node: row.node, fact: row.fact });
-                self.emit(Event::ActivationConsumed { act });
-                if is_rule {
-                    self.activate(row.node, row.fact, row.lineage, Phase::Work);
-                } else {
-                    self.spread(row.node, row.fact, row.lineage);
-                }
-            }
-            Ok(false) => {
-                self.tell_completed(act, told);
-                self.emit(Event::ActivationConsumed { act });
-                self.settle(row.node, row.lineage, Absence::Unsatisfied);
-            }
-            Err(failure) => {
-                self.tell_failed(act, failure, told);
-                self.emit(Event::ActivationConsumed { act });
-                self.settle(row.node, row.lineage, Absence::Failed);
-            }
-        }
-    }
-
-    /// Asks a function about a value.
-    fn is_true(&self, node: NodeIx, work: &Work, value: &Value) -> Result<bool, Failure> {
-        let running = if work.wants_context() {
-            work.start_on(&self.plain_context(node), value)
-        } else {
-            work.start_on(Context::unused(), value)
-        };
-        let result = match running {
-            Running::Done(result) => result,
-            Running::Later(later) => crate::execute::wait_for(later),
-        };
-        verdict(result)
-    }
-
     pub(crate) fn runnable(&self, act: ActIx) -> Runnable {
         let row = self.acts[act as usize];
         let value = |fact: FactIx| self.facts[fact as usize].value.clone();
@@ -406,19 +389,26 @@ impl Run {
             accepted_at: self.accepted.get(&self.lineages[row.lineage as usize].input).copied(),
             input,
             meta: self.meta_of(row.node),
+            verdicts: self.verdicts.of(row.fact).filter(|_| row.phase == Phase::Match).map(Arc::clone),
             context: Arc::clone(&self.context),
             assigned: Arc::clone(&self.assigned),
             special: None,
         }
     }
 
-    /// Returns the values of other components that a node reads, as they are now.
-    fn meta_of(&self, node: NodeIx) -> BTreeMap<String, Value> {
-        let reads = &self.graph.node(node).extras.reads;
-        if reads.is_empty() {
-            return BTreeMap::new();
+    /// Returns the values of other components that a node reads, as they are now. A rule has those, too, that its named
+    /// conditions read.
+    fn meta_of(&self, node: NodeIx) -> BTreeMap<String, Option<Value>> {
+        let own = self.graph.node(node);
+        let mut read = BTreeMap::new();
+        let mut note = |node: &Node| {
+            read.extend(node.extras.reads.iter().map(|meta| (meta.to_string(), self.meta(meta))));
+        };
+        note(own);
+        if let Op::Rule { test, .. } = &own.op {
+            test.each_named(&mut |condition| note(self.graph.node(condition)));
         }
-        reads.iter().filter_map(|meta| Some((meta.to_string(), self.meta(meta)?))).collect()
+        read
     }
 
     /// Returns a value of a component as it is now; `None` if there is none. What components produced is kept
@@ -443,50 +433,12 @@ impl Run {
         }
     }
 
-    fn plain_context(&self, node: NodeIx) -> Context {
+    pub(crate) fn plain_context(&self, node: NodeIx) -> Context {
         Context::new(ContextParts {
             node: self.graph.node(node).name.clone(),
             meta: self.meta_of(node),
             defaults: self.graph.node(node).extras.defaults(),
             ..ContextParts::of(&self.id, &self.context)
         })
-    }
-}
-
-/// Reads the answer of a condition. A value that is not of its type is not what the condition is about.
-pub(crate) fn verdict(answer: Result<Value, Failure>) -> Result<bool, Failure> {
-    match answer {
-        Ok(answer) => answer.get::<bool>().map_err(|error| Failure::of(&error).non_retryable()),
-        Err(failure) if failure.code == Some("type".into()) => Ok(false),
-        Err(failure) => Err(failure),
-    }
-}
-
-/// Evaluates a test, each part only if it matters. The depth is that of the expression, which a person wrote.
-fn evaluate(
-    check: &Check,
-    inline: &impl Fn(&Work) -> Result<bool, Failure>,
-    named: &mut impl FnMut(NodeIx) -> Result<bool, Failure>,
-) -> Result<bool, Failure> {
-    match check {
-        Check::Named(node) => named(*node),
-        Check::Inline(work) => inline(work),
-        Check::Not(check) => evaluate(check, inline, named).map(|answer| !answer),
-        Check::All(checks) => {
-            for check in checks {
-                if !evaluate(check, inline, named)? {
-                    return Ok(false);
-                }
-            }
-            Ok(true)
-        }
-        Check::Any(checks) => {
-            for check in checks {
-                if evaluate(check, inline, named)? {
-                    return Ok(true);
-                }
-            }
-            Ok(false)
-        }
     }
 }

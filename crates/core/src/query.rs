@@ -3,6 +3,7 @@
 use std::cmp::Ordering;
 
 use crate::decide::ReasonCode;
+use crate::document::nearest;
 use crate::event::{Absence, FactIx, LineageIx};
 use crate::fact::{FactId, Payload, Value, ValueError};
 use crate::policy::Failure;
@@ -42,6 +43,60 @@ pub struct Failed<'r> {
     pub input: u32,
 }
 
+/// Why a run cannot say what a component produced.
+///
+/// ```
+/// # use tidewheel_core as tidewheel;
+/// # use tidewheel_core::QueryError;
+/// use tidewheel::workflow::{Workflow, step};
+///
+/// let run = Workflow::new("numbers").add(step("double", |x: i64| x * 2)).build()?.run("run-1");
+/// let error = run.result::<i64>("doubel").unwrap_err();
+/// assert!(matches!(&error, QueryError::NoComponent { nearest, .. } if nearest == &["double"]));
+/// assert_eq!(error.to_string(), "there is no component `doubel`; the nearest is `double`");
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Debug, thiserror::Error)]
+pub enum QueryError {
+    /// There is no such component.
+    #[error("there is no component `{name}`{}", near(nearest))]
+    NoComponent {
+        /// The name.
+        name: String,
+        /// The names that are nearest to it.
+        nearest: Vec<String>,
+    },
+    /// There is no such output.
+    #[error("no output is declared as `{name}`{}", near(nearest))]
+    NoOutput {
+        /// The name.
+        name: String,
+        /// The names that are nearest to it.
+        nearest: Vec<String>,
+    },
+    /// A value is of another type.
+    #[error(transparent)]
+    Value(#[from] ValueError),
+}
+
+fn near(nearest: &[String]) -> String {
+    let names: Vec<String> = nearest.iter().map(|name| format!("`{name}`")).collect();
+    match names.as_slice() {
+        [] => String::new(),
+        [name] => format!("; the nearest is {name}"),
+        names => format!("; the nearest are {}", names.join(", ")),
+    }
+}
+
+/// So many names that are near are given.
+const MOST_NEAR: usize = 3;
+
+/// Returns the known names that a name is near to, in their order.
+pub(crate) fn nearest_names<'k>(name: &str, known: impl IntoIterator<Item = &'k str>) -> Vec<String> {
+    let is_near = |candidate: &&str| nearest(name, &[candidate]).is_some();
+    known.into_iter().filter(is_near).take(MOST_NEAR).map(str::to_owned).collect()
+}
+
 impl Run {
     /// Returns everything that was produced, in an order that does not depend on who ran what when: by input,
     /// by place in the graph, by place in a map.
@@ -65,10 +120,19 @@ impl Run {
     }
 
     /// Returns what a component produced, in the same order.
-    #[must_use]
-    pub fn productions_of(&self, component: &str) -> Vec<Fact<'_>> {
-        let Some(node) = self.graph.by_name.get(component).copied() else { return Vec::new() };
-        self.sorted(|_, row| row.node == Some(node))
+    ///
+    /// # Errors
+    /// There is no such component.
+    pub fn productions_of(&self, component: &str) -> Result<Vec<Fact<'_>>, QueryError> {
+        let node = self.component(component)?;
+        Ok(self.sorted(|_, row| row.node == Some(node)))
+    }
+
+    fn component(&self, name: &str) -> Result<NodeIx, QueryError> {
+        self.graph.by_name.get(name).copied().ok_or_else(|| QueryError::NoComponent {
+            name: name.to_owned(),
+            nearest: nearest_names(name, self.graph.by_name.keys().map(AsRef::as_ref)),
+        })
     }
 
     /// Returns the inputs and everything that was produced.
@@ -77,7 +141,8 @@ impl Run {
         self.sorted(|_, row| row.node.is_none_or(|node| self.is_production(node)))
     }
 
-    /// Returns what a component produced last: for the last input that it has something of.
+    /// Returns what a component produced last: for the last input that it has something of. Of an accumulator or a state
+    /// machine, that is its current state, whichever input changed it last.
     ///
     /// ```
     /// # use tidewheel_core as tidewheel;
@@ -93,29 +158,38 @@ impl Run {
     /// ```
     ///
     /// # Errors
-    /// The value is not of that type.
-    pub fn result<T: Payload>(&self, component: &str) -> Result<Option<T>, ValueError> {
-        let Some(node) = self.graph.by_name.get(component).copied() else { return Ok(None) };
-        self.last_of(node).map(|row| row.value.get::<T>()).transpose()
+    /// There is no such component, or the value is not of that type.
+    pub fn result<T: Payload>(&self, component: &str) -> Result<Option<T>, QueryError> {
+        let node = self.component(component)?;
+        Ok(self.last_of(node).map(|row| row.value.get::<T>()).transpose()?)
     }
 
-    /// Returns the last value of a declared output, as [`Run::result`] does of a component; `None` also where
-    /// no output has that name.
+    /// Returns the last value of a declared output, as [`Run::result`] does of a component.
     ///
     /// # Errors
-    /// The value is not of that type.
-    pub fn output<T: Payload>(&self, name: &str) -> Result<Option<T>, ValueError> {
-        let Some(node) = self.graph.ports.outputs.get(name).copied() else { return Ok(None) };
-        self.last_of(node).map(|row| row.value.get::<T>()).transpose()
+    /// No output has that name, or the value is not of that type.
+    pub fn output<T: Payload>(&self, name: &str) -> Result<Option<T>, QueryError> {
+        let outputs = &self.graph.ports.outputs;
+        let node = outputs.get(name).copied().ok_or_else(|| QueryError::NoOutput {
+            name: name.to_owned(),
+            nearest: nearest_names(name, outputs.keys().map(AsRef::as_ref)),
+        })?;
+        Ok(self.last_of(node).map(|row| row.value.get::<T>()).transpose()?)
     }
 
-    /// Returns what a component produced last for an input, among the first so many facts of the run.
+    /// Returns what a component produced last for an input, among the first so many facts of the run. Of a state, that is
+    /// the current one, as soon as the input had its turn.
     #[must_use]
     pub fn value_for(&self, component: &str, input: u32, facts: usize) -> Option<&Value> {
         let node = *self.graph.by_name.get(component)?;
         let of_input = |row: &&FactRow| self.lineages[row.lineage as usize].input == input;
         let made = self.facts[..facts.min(self.facts.len())].iter().rev();
-        made.filter(|row| row.node == Some(node)).find(of_input).map(|row| &row.value)
+        let mut made = made.filter(|row| row.node == Some(node));
+        let newest = made.clone().next();
+        let own = made.find(of_input)?;
+        // An earlier input that was retried had its turn after later ones.
+        let current = if matches!(self.graph.node(node).op, Op::State(_)) { newest } else { None };
+        Some(&current.unwrap_or(own).value)
     }
 
     /// Tells whether a component gives one value for each input: it is not inside a map.
@@ -163,6 +237,28 @@ impl Run {
         self.failures.values().any(|row| !row.skipped)
     }
 
+    /// Returns how many failures were skipped: the policies of their work let them pass, and the run completes without
+    /// what that work would have given.
+    ///
+    /// ```
+    /// # use tidewheel_core as tidewheel;
+    /// use tidewheel::Outcome;
+    /// use tidewheel::policy::Failure;
+    /// use tidewheel::workflow::{Workflow, step};
+    ///
+    /// let mut run = Workflow::new("news").add(step("publish", |text: String| text)).build()?.run("run-1");
+    /// run.plan("hello".to_owned());
+    /// for runnable in run.prepare() {
+    ///     run.apply(runnable.executed(Outcome::Skipped(Failure::new("no network"))));
+    /// }
+    /// assert_eq!((run.has_failed(), run.skipped_failures()), (false, 1));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    #[must_use]
+    pub fn skipped_failures(&self) -> usize {
+        self.failures.values().filter(|row| row.skipped).count()
+    }
+
     /// Tells whether all that is left waits for its next attempt.
     #[must_use]
     pub fn only_waits(&self) -> bool {
@@ -178,9 +274,10 @@ impl Run {
     /// Returns everything that a component produced.
     ///
     /// # Errors
-    /// A value is not of that type.
-    pub fn results<T: Payload>(&self, component: &str) -> Result<Vec<T>, ValueError> {
-        self.productions_of(component).into_iter().map(|fact| fact.value.get::<T>()).collect()
+    /// There is no such component, or a value is not of that type.
+    pub fn results<T: Payload>(&self, component: &str) -> Result<Vec<T>, QueryError> {
+        let values = self.productions_of(component)?.into_iter().map(|fact| fact.value.get::<T>());
+        Ok(values.collect::<Result<_, _>>()?)
     }
 
     /// Returns everything that failed or was skipped, in the order of productions.
@@ -287,10 +384,12 @@ impl Run {
     }
 
     /// Returns how many facts a component produced.
-    #[must_use]
-    pub fn fact_count(&self, component: &str) -> usize {
-        let Some(node) = self.graph.by_name.get(component).copied() else { return 0 };
-        self.facts.iter().filter(|row| row.node == Some(node)).count()
+    ///
+    /// # Errors
+    /// There is no such component.
+    pub fn fact_count(&self, component: &str) -> Result<usize, QueryError> {
+        let node = self.component(component)?;
+        Ok(self.facts.iter().filter(|row| row.node == Some(node)).count())
     }
 
     /// Returns how many facts there are, inputs and items of maps among them.
@@ -331,7 +430,11 @@ impl Run {
 
     /// Returns the fact of a node that comes last in the order of productions, in one pass.
     fn last_of(&self, node: NodeIx) -> Option<&FactRow> {
-        let own = self.facts.iter().filter(|row| row.node == Some(node));
+        let mut own = self.facts.iter().filter(|row| row.node == Some(node));
+        if matches!(self.graph.node(node).op, Op::State(_)) {
+            // The current state, also where an earlier input that was retried had its turn after later ones.
+            return own.next_back();
+        }
         // Of equals, the one that came later is the last, as in the order of productions.
         own.max_by(|one, other| self.order_of(one.lineage, other.lineage))
     }

@@ -13,6 +13,7 @@ pub mod process;
 mod procfs;
 pub mod react;
 pub mod runner;
+mod supervise;
 pub mod telemetry;
 mod timers;
 mod words;
@@ -21,7 +22,7 @@ pub use driver::{DriveOptions, drive, execute_with_policies};
 pub use process::{Command, command};
 pub use react::{Options, SyncWork, react_until_satisfied, run_until_satisfied};
 pub use runner::{
-    AskError, Checkpoints, CommandError, Control, Executor, Hooks, InputError, ResultError, RunEvent,
-    RunHandle, Runner, RunnerOptions, Sent, StartError, StartOptions,
+    AskError, Checkpoints, CommandError, CommandOutcome, Control, Executor, Hooks, InputError, ResultError,
+    RunEvent, RunHandle, Runner, RunnerOptions, Sent, StartError, StartOptions,
 };
 pub(crate) use words::words;

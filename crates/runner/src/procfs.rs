@@ -85,15 +85,15 @@ pub(crate) fn uptime() -> Option<Duration> {
     Duration::try_from_secs_f64(seconds).ok()
 }
 
-/// Tells whether a process was started with a variable in its environment whose value fits.
-///
-/// What belongs to somebody else cannot be read, and then it is not ours.
-pub(crate) fn has_variable(id: Pid, name: &str, fits: impl Fn(&[u8]) -> bool) -> bool {
-    let Ok(environment) = fs::read(format!("/proc/{id}/environ")) else { return false };
-    environment.split(|byte| *byte == 0).any(|variable| {
-        let value = variable.strip_prefix(name.as_bytes()).and_then(|rest| rest.strip_prefix(b"="));
-        value.is_some_and(&fits)
-    })
+/// Returns the environment that a process was started with; `None` if it belongs to another user, or is gone.
+pub(crate) fn environment(id: Pid) -> Option<Vec<u8>> {
+    fs::read(format!("/proc/{id}/environ")).ok()
+}
+
+/// Returns the value of a variable in an environment.
+pub(crate) fn variable<'a>(environment: &'a [u8], name: &str) -> Option<&'a [u8]> {
+    let mut variables = environment.split(|byte| *byte == 0);
+    variables.find_map(|variable| variable.strip_prefix(name.as_bytes())?.strip_prefix(b"="))
 }
 
 #[cfg(test)]

@@ -1,7 +1,6 @@
 //! What is to happen later in this process: one task for all of it, and none while there is nothing to wait for.
 
 use std::collections::BTreeMap;
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use tidewheel_core::time::Timestamp;
@@ -9,15 +8,20 @@ use tidewheel_store::Clock;
 use tokio::runtime::Handle;
 use tokio::sync::Notify;
 
+use crate::supervise::Supervisor;
+
 /// What is done when its time has come.
 type Deed = Box<dyn FnOnce() + Send>;
 
 /// Which timer, to take it back.
 pub(crate) type TimerKey = (Timestamp, u64);
 
+/// What people know its task by.
+const TASK: &str = "timers";
+
 pub(crate) struct Timers {
     clock: Arc<dyn Clock>,
-    runtime: Handle,
+    supervisor: Arc<Supervisor>,
     /// Told when something is to happen earlier than all else.
     earlier: Notify,
     state: Mutex<State>,
@@ -34,11 +38,17 @@ struct State {
 
 impl Timers {
     pub(crate) fn new(clock: Arc<dyn Clock>, runtime: Handle) -> Arc<Self> {
-        Arc::new(Self { clock, runtime, earlier: Notify::new(), state: Mutex::default() })
+        let supervisor = Supervisor::new(Arc::clone(&clock), runtime);
+        Arc::new(Self { clock, supervisor, earlier: Notify::new(), state: Mutex::default() })
     }
 
     pub(crate) fn clock(&self) -> &Arc<dyn Clock> {
         &self.clock
+    }
+
+    /// Returns what keeps its task alive, for other tasks beside it.
+    pub(crate) const fn supervisor(&self) -> &Arc<Supervisor> {
+        &self.supervisor
     }
 
     /// Does something at an instant, or as soon as possible if it is past.
@@ -55,7 +65,8 @@ impl Timers {
         let needs_task = !std::mem::replace(&mut state.has_task, true);
         drop(state);
         if needs_task {
-            drop(self.runtime.spawn(Arc::clone(self).serve()));
+            let this = Arc::clone(self);
+            drop(self.supervisor.spawn(TASK, move |_| Arc::clone(&this).serve()));
         } else if is_first {
             self.earlier.notify_one();
         }
@@ -104,8 +115,7 @@ impl Timers {
             };
             if let Some((_, deed)) = deed {
                 // One bad deed must not keep all others from happening.
-                let done = catch_unwind(AssertUnwindSafe(deed));
-                drop(done);
+                self.supervisor.call(TASK, deed);
             }
         }
     }
@@ -145,6 +155,32 @@ mod tests {
         }
         tokio::time::sleep(Duration::from_millis(30)).await;
         assert_eq!(done.load(Ordering::SeqCst), 2);
+    }
+
+    /// A clock that panics when somebody wants to sleep for the first time.
+    #[derive(Debug)]
+    struct SoreClock(RealClock, AtomicUsize);
+
+    impl Clock for SoreClock {
+        fn now(&self) -> Timestamp {
+            self.0.now()
+        }
+
+        fn sleep_until(&self, at: Timestamp) -> tidewheel_store::Sleep {
+            assert!(self.1.fetch_add(1, Ordering::SeqCst) > 0, "no sleep");
+            self.0.sleep_until(at)
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_panic_in_the_task_of_the_timers_is_reported_and_no_deed_is_lost() {
+        let clock = SoreClock(RealClock::new(), AtomicUsize::new(0));
+        let timers = Timers::new(Arc::new(clock), Handle::current());
+        let (done, told) = tokio::sync::oneshot::channel();
+        timers.at(after(&timers, 10), move || done.send(()).expect("the test listens"));
+        told.await.expect("it happens");
+        let trouble = timers.supervisor().trouble().expect("it panicked");
+        assert_eq!(trouble, "the timers panicked once and was started again: no sleep");
     }
 
     #[tokio::test(start_paused = true)]

@@ -9,6 +9,7 @@ mod page;
 pub mod record;
 pub mod sqlite;
 pub mod store;
+mod watch;
 
 pub use batch::{Batch, BatchError};
 pub use clock::{Clock, RealClock, Sleep};

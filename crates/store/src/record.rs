@@ -1,9 +1,9 @@
 //! What a store keeps of a run beside its events, and of everything else that must survive.
 
-use std::fmt;
-
 use tidewheel_core::fact::RunId;
 use tidewheel_core::time::Timestamp;
+
+pub use tidewheel_core::command::Status;
 
 use crate::batch::Batch;
 
@@ -24,68 +24,6 @@ pub struct CommandId(pub i64);
 /// Work that was put aside.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct DeadLetterId(pub i64);
-
-/// How a run is, for people and filters. When it is due is another matter: see [`RunRecord::wake_at`].
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Status {
-    /// It has work to do.
-    Running,
-    /// All that is left waits for a time or for somebody.
-    Waiting,
-    /// Nothing is left to do, and nothing failed.
-    Completed,
-    /// Nothing is left to do, and something failed.
-    Failed,
-    /// Somebody paused it.
-    Paused,
-    /// Somebody stopped it; it can be resumed.
-    Stopped,
-    /// It was put aside after going wrong again and again, with its reason; it can be resumed.
-    Parked,
-    /// Somebody cancelled it.
-    Cancelled,
-}
-
-impl Status {
-    /// Every status.
-    pub const ALL: [Self; 8] = [
-        Self::Running,
-        Self::Waiting,
-        Self::Completed,
-        Self::Failed,
-        Self::Paused,
-        Self::Stopped,
-        Self::Parked,
-        Self::Cancelled,
-    ];
-
-    /// Returns the word that is stored and shown.
-    #[must_use]
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Running => "running",
-            Self::Waiting => "waiting",
-            Self::Completed => "completed",
-            Self::Failed => "failed",
-            Self::Paused => "paused",
-            Self::Stopped => "stopped",
-            Self::Parked => "parked",
-            Self::Cancelled => "cancelled",
-        }
-    }
-
-    /// Returns the status with that word.
-    #[must_use]
-    pub fn from_name(name: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|status| status.name() == name)
-    }
-}
-
-impl fmt::Display for Status {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.name())
-    }
-}
 
 /// A run as lists show it.
 #[derive(Clone, Debug, PartialEq, Eq)]

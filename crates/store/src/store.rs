@@ -46,11 +46,17 @@ pub trait Store: Send + Sync + 'static {
     /// Returns the last checkpoint of a run: how many events it stands for, and what was kept.
     fn checkpoint<'a>(&'a self, run: &'a RunId) -> Answer<'a, Option<(Version, String)>>;
 
-    /// Makes whoever calls an owner of runs, for as long as it renews in time and lives.
+    /// Makes the caller an owner of runs, for as long as it renews in time and lives.
+    ///
+    /// The store judges leases, and never by comparing clocks of two processes: an owner is late when one who looks
+    /// at the owners again and again (by joining, renewing, claiming, deleting or listing owners) has not seen it
+    /// renew for a whole lease, its own or that of the owner, whichever is longer, by its own clock. One who did not look for half a lease or longer begins anew, so
+    /// neither a clock that is wrong nor one that jumps, nor a process that was suspended, ends an owner that
+    /// renews. Where the store knows that the process of an owner has ended, it need not wait for the lease.
     fn join(&self, lease: Span) -> Answer<'_, OwnerId>;
 
-    /// Stays an owner for another lease from now on. An owner that came too late learns it here: it is refused,
-    /// and its runs may be somebody else's.
+    /// Stays an owner for another lease from now on, however late it comes, as long as no other process has ended it.
+    /// An owner that was ended learns it here: it is refused, and its runs may be another's.
     fn renew(&self, owner: OwnerId, lease: Span) -> Answer<'_, Result<Renewed, Refused>>;
 
     /// Stops being an owner; its runs wait for somebody else.
@@ -66,6 +72,18 @@ pub trait Store: Send + Sync + 'static {
 
     /// Gives runs back as they are. A lease that is over changes nothing.
     fn release(&self, leases: Vec<Lease>) -> Answer<'_, ()>;
+
+    /// Notes that a piece of work of a run begins to be executed here, so that another process can find out what was
+    /// under way when this one died. It does not wait for the disk: a note outlives the process, and need not outlive
+    /// the machine.
+    fn note_execution(&self, key: i64, work: &str);
+
+    /// Takes a note back: the piece of work is executed no more.
+    fn forget_execution(&self, key: i64, work: &str);
+
+    /// Returns the pieces of work of a run that were noted and not taken back, and takes those notes back. For the owner
+    /// that has just claimed the run.
+    fn take_executions(&self, key: i64) -> Vec<String>;
 
     /// Asks something of a run. It becomes due, and its owner is told at once. A run that nobody drives stays due
     /// until somebody has handled what was asked of it.
@@ -106,6 +124,12 @@ pub trait Store: Send + Sync + 'static {
 
     /// Takes something that was put aside away. Tells whether it was there.
     fn unbury(&self, id: DeadLetterId) -> Answer<'_, bool>;
+
+    /// Returns what was found not to be what was written since the store was opened: one sentence for each run, row or
+    /// index, and for commits that are missing. It is found where it is read, and by a check beside the work.
+    fn damage(&self) -> Vec<String> {
+        Vec::new()
+    }
 }
 
 /// A write to the log of one run.
@@ -231,6 +255,12 @@ pub enum Refused {
         /// Where it ends.
         found: Version,
     },
+    /// The record of the run is not what was written, so no write can be checked against it.
+    #[error("the record of run `{run}` is damaged: it is not what was written")]
+    Damaged {
+        /// Which.
+        run: RunId,
+    },
     /// The owner did not renew in time.
     #[error("the lease is over: it was not renewed in time")]
     LeaseOver,
@@ -258,6 +288,12 @@ pub enum StoreError {
         /// What is wrong.
         what: String,
     },
+    /// A row that is no event is not what was written.
+    #[error("the store is damaged: {what}")]
+    DamagedRow {
+        /// Which row, as a sentence.
+        what: String,
+    },
     /// The store was written by a later release.
     #[error("the store has version {found}, this release knows {known}")]
     Newer {
@@ -269,6 +305,15 @@ pub enum StoreError {
     /// It can never be trusted again in this process: what was written may not be on the disk.
     #[error("the store failed while it wrote to the disk and must be opened again")]
     Broken,
+    /// Its files were renamed, deleted or replaced while it was open: nothing is written any more, since the next
+    /// process that opens it would not find it.
+    #[error(
+        "the files of the store were taken away while it was open: {what}; put them back or restore them, and open it again"
+    )]
+    Moved {
+        /// Which file, and what happened to it.
+        what: String,
+    },
     /// It was closed.
     #[error("the store is closed")]
     Closed,

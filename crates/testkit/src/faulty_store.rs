@@ -75,6 +75,8 @@ pub enum When {
     Before,
     /// All has happened, and the answer got lost.
     After,
+    /// Nothing has happened, and whoever waits for the answer is unwound.
+    Panic,
 }
 
 /// How a call fails.
@@ -150,6 +152,7 @@ impl FaultyStore {
                 ask().await?;
                 Err(lost(why))
             }),
+            Some(Outage { when: When::Panic, .. }) => Box::pin(async { panic!("a test made it panic") }),
         }
     }
 }
@@ -217,6 +220,18 @@ impl Store for FaultyStore {
         self.through(Call::Release, move || self.inner.release(leases))
     }
 
+    fn note_execution(&self, key: i64, work: &str) {
+        self.inner.note_execution(key, work);
+    }
+
+    fn forget_execution(&self, key: i64, work: &str) {
+        self.inner.forget_execution(key, work);
+    }
+
+    fn take_executions(&self, key: i64) -> Vec<String> {
+        self.inner.take_executions(key)
+    }
+
     fn send(&self, command: NewCommand) -> Answer<'_, Result<CommandId, Refused>> {
         self.through(Call::Send, move || self.inner.send(command))
     }
@@ -255,6 +270,10 @@ impl Store for FaultyStore {
 
     fn unbury(&self, id: DeadLetterId) -> Answer<'_, bool> {
         self.through(Call::Unbury, move || self.inner.unbury(id))
+    }
+
+    fn damage(&self) -> Vec<String> {
+        self.inner.damage()
     }
 }
 

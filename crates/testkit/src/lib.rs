@@ -7,6 +7,7 @@ pub mod figure;
 pub mod job_suite;
 mod lower;
 mod oracle;
+pub mod power_loss;
 mod random;
 mod smaller;
 mod spec;

@@ -168,7 +168,7 @@ mod tests {
         let (_runner, run) = started(&models, &StartOptions::new()).await;
         assert_eq!(run.wait().await.unwrap(), Status::Completed);
         let error = run.result::<String>("llm_translate").await.unwrap_err();
-        assert_eq!(error.to_string(), "`llm_translate` failed: [503] the model is away");
+        assert_eq!(error.to_string(), "`llm_translate` was skipped after it failed: [503] the model is away");
         let state = run.state().await.unwrap();
         let failures = state.failures();
         assert_eq!(failures.len(), 1);

@@ -39,7 +39,8 @@
 //!
 //! ```
 //! use tidewheel::decide::{
-//!     Answer, Budgets, Capability, Computation, ComputeRequest, ConfigError, Engine, Envelope, EvaluateRequest,
+//!     Answer, Budgets, Capability, Computation, ComputeRequest, ConfigError, Engine, EngineCapability, EngineHeader,
+//!     Envelope, EvaluateRequest,
 //!     Evaluation, Refusal, StepState, Turn, TurnRequest, Violation, Wiring, WorkOrder, decide_json, delay_json,
 //! };
 //!
@@ -91,6 +92,11 @@
 //! let turn: Option<Turn> = engine.turn(&Wiring::default(), &request)?;
 //! assert_eq!(turn.map(|turn| turn.computation.decision), Some(computation.decision));
 //!
+//! // What the engine is, for the system that calls it.
+//! let EngineHeader { engine_id, capabilities, .. } = Engine::HEADER;
+//! let evaluates: &EngineCapability = &capabilities[0];
+//! assert_eq!((engine_id, evaluates.capability_id), ("PH1.SCHED", Capability::PolicyEvaluate));
+//!
 //! // As lines. A line that is wrong is refused, and the answer names the field.
 //! for answer in [decide_json("{}"), delay_json("{}"), engine.evaluate_json("{}")] {
 //!     let Answer::Refused(Refusal { detail: Violation { field, .. }, .. }) = answer else {
@@ -103,7 +109,7 @@
 
 pub use tidewheel_core::decide::{
     Action, Answer, Budgets, Capability, CircuitView, Computation, ComputeRequest, ConfigError, Decision,
-    Engine, Envelope, EvaluateRequest, Evaluation, OnCircuitOpen, OnNotRetryable, Outcome, ReasonCode,
-    Record, RecordError, Refusal, RetryPolicy, Situation, StepState, Turn, TurnRequest, Violation, Wiring,
-    WorkOrder, decide, decide_json, delay_json,
+    Engine, EngineCapability, EngineHeader, Envelope, EvaluateRequest, Evaluation, OnCircuitOpen,
+    OnNotRetryable, Outcome, ReasonCode, Record, RecordError, Refusal, RetryPolicy, Situation, StepState,
+    Turn, TurnRequest, Violation, Wiring, WorkOrder, decide, decide_json, delay_json,
 };

@@ -212,7 +212,7 @@ pub mod workflow;
 pub use tidewheel_core::{Location, Problem, Problems};
 pub use tidewheel_runner::react::Options as ReactOptions;
 pub use tidewheel_runner::{
-    AskError, Checkpoints, Command, CommandError, Control, DriveOptions, Executor, Hooks, InputError,
-    ResultError, RunEvent, RunHandle, Runner, RunnerOptions, Sent, StartError, StartOptions, SyncWork,
-    command, drive, execute_with_policies, react_until_satisfied, run_until_satisfied,
+    AskError, Checkpoints, Command, CommandError, CommandOutcome, Control, DriveOptions, Executor, Hooks,
+    InputError, ResultError, RunEvent, RunHandle, Runner, RunnerOptions, Sent, StartError, StartOptions,
+    SyncWork, command, drive, execute_with_policies, react_until_satisfied, run_until_satisfied,
 };

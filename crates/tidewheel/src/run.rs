@@ -52,7 +52,7 @@
 //! run.plan("Ada".to_owned());
 //!
 //! let noon = Timestamp::parse("2026-03-01T12:00:00Z")?;
-//! let Prepared { mut runnables, held } = run.prepare_admitted(noon, Some(noon));
+//! let Prepared { mut runnables, held, .. } = run.prepare_admitted(noon, Some(noon));
 //! assert!(held.is_empty());
 //! let written = runnables.remove(0);
 //! let record: RunnableRef = written.to_ref(); // goes to another process as JSON
@@ -60,7 +60,7 @@
 //! let ticket: Ticket = written.ticket();
 //! run.apply(ticket.executed(Outcome::Completed(Value::new("Dear Ada"))));
 //!
-//! let Prepared { runnables, held } = run.prepare_admitted(noon, Some(noon));
+//! let Prepared { runnables, held, .. } = run.prepare_admitted(noon, Some(noon));
 //! assert!(runnables.is_empty());
 //! let wait: &Wait = &held[0];
 //! assert_eq!(wait.until, Some(noon.saturating_add(Span::from_secs(3_600))));
@@ -97,9 +97,24 @@
 //! assert!(index == 0 && matches!(source, EventError::Malformed(_)));
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
+//!
+//! # Commands by status
+//!
+//! ```
+//! use tidewheel::run::{Effect, RunCommand};
+//! use tidewheel::store::Status;
+//!
+//! for command in RunCommand::ALL {
+//!     let effect = command.effect_on_run(Status::Cancelled);
+//!     assert_eq!(effect == Effect::AlreadySo, command.name() == "cancel");
+//! }
+//! assert_eq!(RunCommand::from_name("pause"), Some(RunCommand::Pause));
+//! assert!(matches!(RunCommand::Pause.effect_on_run(Status::Completed), Effect::Refused(_)));
+//! ```
 
+pub use tidewheel_core::command::{Effect, RunCommand};
 pub use tidewheel_core::run::Run;
 pub use tidewheel_core::{
-    Change, ComposeError, EventError, Executed, Fact, Failed, Outcome, Prepared, ReopenError, ReplayError,
-    Runnable, RunnableRef, SignalError, Signature, Ticket, Wait,
+    Change, ComposeError, EventError, Executed, Fact, Failed, Outcome, Prepared, QueryError, ReopenError,
+    ReplayError, Runnable, RunnableRef, SignalError, Signature, Ticket, Wait,
 };

@@ -10,9 +10,9 @@ use crate::output;
 
 /// Look at the jobs whenever a time has come
 ///
-/// Retries, delays and limits need somebody who wakes up. Without a daemon,
+/// Retries, delays and limits need a process that wakes up. Without a daemon,
 /// each command that leaves such a time behind starts a small process that
-/// does it and ends by itself; a daemon stays until it is ended.
+/// does it and ends when nothing is due; a daemon stays until it is ended.
 ///
 /// Example:
 ///

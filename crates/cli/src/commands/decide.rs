@@ -49,16 +49,20 @@ enum Question {
     Kernel,
     /// How long is the delay: {"policy": …, "seed": …, "attempt_index": …}
     Delay,
+    /// Nothing: print what the engine is, its id, role, placement and allowed callers
+    Engine,
 }
 
 impl Question {
-    fn answer<'a>(self, engine: &Engine, line: &'a str) -> Answer<'a> {
+    /// Returns what answers a line; `None` where nothing is read.
+    fn answerer(self) -> Option<for<'a> fn(&Engine, &'a str) -> Answer<'a>> {
         match self {
-            Self::Evaluate => engine.evaluate_json(line),
-            Self::Compute => engine.compute_json(line),
-            Self::Turn => engine.turn_json(line),
-            Self::Kernel => decide_json(line),
-            Self::Delay => delay_json(line),
+            Self::Evaluate => Some(Engine::evaluate_json),
+            Self::Compute => Some(Engine::compute_json),
+            Self::Turn => Some(Engine::turn_json),
+            Self::Kernel => Some(|_, line| decide_json(line)),
+            Self::Delay => Some(|_, line| delay_json(line)),
+            Self::Engine => None,
         }
     }
 }
@@ -72,6 +76,16 @@ const READ_AT_ONCE: usize = 64 * 1024;
 /// Answers every line of the input.
 pub(crate) fn run(arguments: &Arguments) -> Result<Exit, Ending> {
     let file = arguments.file.as_deref();
+    let Some(answerer) = arguments.question.answerer() else {
+        if file.is_some() {
+            let message = "`decide engine` reads no questions: leave FILE out.";
+            return Err(CommandError::new(Code::OtherSide, message).into());
+        }
+        let mut lines = Lines::to_stdout();
+        lines.line(|to| serde_json::to_writer(to, &Engine::HEADER).map_err(io::Error::from))?;
+        lines.flush()?;
+        return Ok(Exit::Succeeded);
+    };
     let Input { name, reader } = Input::open(file)?;
     if input::is_typed(file) {
         output::hint("Type one question per line; Ctrl-D ends them.");
@@ -103,7 +117,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Exit, Ending> {
             }
         };
         lines += 1;
-        let answer = arguments.question.answer(&engine, line);
+        let answer = answerer(&engine, line);
         match not_json(&answer, line) {
             None => answers.line(|to| answer.write_json(to))?,
             Some(message) => {

@@ -42,12 +42,12 @@ pub(crate) struct Arguments {
     #[arg(long, value_enum, default_value_t)]
     format: Format,
     /// Approve the release without asking
-    #[arg(long, short)]
+    #[arg(long, short, conflicts_with = "no_crash")]
     yes: bool,
     /// Draw the policies only: no process is started, and no file is touched
     #[arg(long)]
     no_crash: bool,
-    /// Keep everything in this directory, which is made; `tidewheel-demo` here, if nobody says
+    /// Keep everything in this directory, which is made; by default `tidewheel-demo` here
     #[arg(long, value_name = "DIR", conflicts_with = "no_crash")]
     keep: Option<PathBuf>,
 }
@@ -113,11 +113,11 @@ fn ask(arguments: &Arguments) -> Result<Answer, Ending> {
 fn line(interrupt: &Interrupt) -> Option<String> {
     let (sender, lines) = mpsc::channel();
     // A read cannot be given up. The thread that waits in it ends with the process.
-    std::thread::spawn(move || {
+    drop(std::thread::Builder::new().spawn(move || {
         let mut line = String::new();
         let read = io::stdin().lock().read_line(&mut line);
         drop(sender.send(read.is_ok_and(|count| count > 0).then_some(line)));
-    });
+    }));
     while !interrupt.is_heard() {
         match lines.recv_timeout(LOOK_AGAIN) {
             Ok(line) => return line,

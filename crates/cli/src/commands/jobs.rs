@@ -3,11 +3,15 @@
 mod approve;
 mod attach;
 mod cancel;
+mod complete;
 pub(super) mod explain;
+mod external;
+mod fail;
 mod gc;
+mod heartbeat;
 mod list;
 mod reject;
-mod retry;
+pub(super) mod retry;
 mod schedule;
 mod show;
 mod status;
@@ -53,6 +57,9 @@ enum Command {
     Wait(wait::Arguments),
     Approve(approve::Arguments),
     Reject(reject::Arguments),
+    Complete(complete::Arguments),
+    Fail(fail::Arguments),
+    Heartbeat(heartbeat::Arguments),
     Retry(retry::Arguments),
     Cancel(cancel::Arguments),
     Gc(gc::Arguments),
@@ -69,10 +76,13 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Exit, Ending> {
         Command::Tail(arguments) => tail::run(arguments),
         Command::Attach(arguments) => attach::run(arguments),
         Command::Wait(arguments) => wait::run(arguments),
-        Command::Approve(arguments) => approve::run(arguments),
-        Command::Reject(arguments) => reject::run(arguments),
-        Command::Retry(arguments) => retry::run(arguments),
-        Command::Cancel(arguments) => cancel::run(arguments),
+        Command::Approve(arguments) => approve::run(arguments).map_err(Ending::after_the_fact),
+        Command::Reject(arguments) => reject::run(arguments).map_err(Ending::after_the_fact),
+        Command::Complete(arguments) => complete::run(arguments).map_err(Ending::after_the_fact),
+        Command::Fail(arguments) => fail::run(arguments).map_err(Ending::after_the_fact),
+        Command::Heartbeat(arguments) => heartbeat::run(arguments).map_err(Ending::after_the_fact),
+        Command::Retry(arguments) => retry::run(arguments).map_err(Ending::after_the_fact),
+        Command::Cancel(arguments) => cancel::run(arguments).map_err(Ending::after_the_fact),
         Command::Gc(arguments) => gc::run(arguments),
     }
 }

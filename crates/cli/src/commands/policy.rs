@@ -193,7 +193,7 @@ fn list_rules(text: &mut String, rules: &Rules) {
 }
 
 fn show_node(text: &mut String, rules: &Rules, node: &Node<'_>) {
-    let Resolution { rule, policy } = node.resolve(rules);
+    let Resolution { rule, policy, .. } = node.resolve(rules);
     let winner = match rule {
         Some(index) => format!("{} wins", label(rules, index)),
         None => "no rule, the defaults".to_owned(),
@@ -415,7 +415,7 @@ impl ValidForm {
 
 impl NodeForm {
     fn of(node: &Node<'_>, rules: &Rules) -> Self {
-        let Resolution { rule, policy } = node.resolve(rules);
+        let Resolution { rule, policy, .. } = node.resolve(rules);
         let NodeInfo { name, kind, tags } = node.0;
         let retries = Retries::of(node, policy);
         let shown =

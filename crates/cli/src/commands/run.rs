@@ -119,15 +119,41 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Exit, Ending> {
     }
     let opened = Opened::at(place, settings)?;
     let runs = enqueue(&opened, &flow, &expanded, arguments)?;
-    if arguments.follow {
-        return follow(&opened, arguments, &expanded, &runs);
-    }
-    told::enqueued(arguments, &expanded, &runs)?;
-    for run in &runs {
-        concluded(&run.ticked)?;
-    }
-    Ok(Exit::Succeeded)
+    told_or_aside(&runs, || {
+        if arguments.follow {
+            return follow(&opened, arguments, &expanded, &runs);
+        }
+        told::enqueued(arguments, &expanded, &runs)?;
+        for run in &runs {
+            concluded(&run.ticked)?;
+        }
+        Ok(Exit::Succeeded)
+    })
 }
+
+/// Tells what becomes of runs. Where the output takes nothing any more, the standard error has what is enqueued: its
+/// jobs go on, and are found by the id alone.
+fn told_or_aside(runs: &[Enqueued], tell: impl FnOnce() -> Result<Exit, Ending>) -> Result<Exit, Ending> {
+    tell().inspect_err(|ending| {
+        if ending.is_of_output() {
+            for run in runs.iter().take(MOST_TOLD) {
+                let id = &run.id;
+                output::aside(&format!(
+                    "Run {id} is enqueued, and its jobs go on: `tidewheel runs show {id}` shows them."
+                ));
+            }
+            if runs.len() > MOST_TOLD {
+                output::aside(&format!(
+                    "{} more runs are enqueued: `tidewheel runs list` has them.",
+                    runs.len() - MOST_TOLD
+                ));
+            }
+        }
+    })
+}
+
+/// So many runs are told of one by one where the output takes nothing.
+const MOST_TOLD: usize = 20;
 
 /// Enqueues a flow in a directory, and says nothing. Returns its jobs, in the order of the template.
 pub(crate) fn enqueue_quietly(dir: &Path, flow: &Path) -> Result<(Opened, Vec<JobId>), Ending> {

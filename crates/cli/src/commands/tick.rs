@@ -13,7 +13,7 @@ use crate::view::block::{block, named};
 /// Look at all jobs once, and start what may start
 ///
 /// Commands that change jobs do this themselves, and so do jobs that end. It is
-/// needed by hand only after something outside has changed, if nobody watches.
+/// needed by hand only after something outside has changed, if no daemon runs.
 ///
 /// Example:
 ///
@@ -34,7 +34,11 @@ const VERSION: u32 = 1;
 /// Does one pass.
 pub(crate) fn run(arguments: &Arguments) -> Result<Exit, Ending> {
     let opened = Opened::open(&arguments.dir)?;
-    let ticked = opened.tick()?;
+    let mut ticked = opened.tick()?;
+    // All others went on; these are not started, nor anything after them.
+    ticked.errors.extend(std::mem::take(&mut ticked.unreadable).into_iter().map(|(id, why)| {
+        format!("job {id}: its record cannot be read: {why}; `tidewheel doctor` says what to do")
+    }));
     match arguments.format {
         Format::Json => {
             output::json(&json!({

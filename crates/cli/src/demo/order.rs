@@ -306,11 +306,12 @@ impl Drop for Worker {
 /// Returns the lines of an output as they come; the end of the output is the end of them.
 fn lines(stdout: ChildStdout) -> Receiver<String> {
     let (line, lines) = mpsc::channel();
-    std::thread::spawn(move || {
+    // Without a thread there are no lines, as of a worker that ended at once.
+    drop(std::thread::Builder::new().spawn(move || {
         let whole = BufReader::new(stdout).lines().map_while(Result::ok);
         // A line that was torn by the kill would be no word, and none is longer than what a pipe takes at once.
         whole.for_each(|text| drop(line.send(text)));
-    });
+    }));
     lines
 }
 

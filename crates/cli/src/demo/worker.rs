@@ -65,10 +65,11 @@ const FAILURES: u32 = 2;
 /// Runs the order to its end, if nobody kills the process before.
 pub(crate) fn run(arguments: &Arguments) -> Exit {
     // Whoever started this holds the other end: when that process is gone, nobody wants the order any more.
-    std::thread::spawn(|| {
+    // Without a thread for it, the order is done all the same.
+    drop(std::thread::Builder::new().spawn(|| {
         drop(io::stdin().lock().read_to_end(&mut Vec::new()));
         std::process::exit(1);
-    });
+    }));
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     let ran = runtime.map_err(Into::into).and_then(|runtime| runtime.block_on(work(arguments)));
     match ran {

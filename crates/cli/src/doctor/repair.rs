@@ -67,7 +67,7 @@ fn wait_for_turn(place: &Place) -> Result<(), String> {
             Err(error) => return Err(unfit(&error).message),
         }
     }
-    Err("somebody else has had the turn to schedule for too long (`.tidewheel/jobs/scheduler.lock`)"
+    Err("another process has had the turn to schedule for too long (`.tidewheel/jobs/scheduler.lock`)"
         .to_owned())
 }
 
@@ -94,9 +94,8 @@ fn do_one(repair: &Repair, facts: &Facts) -> Result<String, String> {
             // Nothing else is as old as that.
             let opened = opened(place)?;
             let scheduler = opened.scheduler().map_err(|error| error.message)?;
-            let gone = scheduler.gc(u32::MAX, Removes::Old);
-            let (gone, errors) = gone.map_err(|error| refused(&error).message)?;
-            whole(&errors)?;
+            let gone = scheduler.gc(u32::MAX, Removes::Old).map_err(|error| refused(&error).message)?;
+            whole(&gone.errors)?;
             Ok(format!("removed what was enqueued and never finished: {}", none_or(&gone.jobs)))
         }
         Repair::Tick => {

@@ -30,7 +30,7 @@ pub(crate) fn collect(dir: &DirArguments, wanted: Collect) -> Result<Exit, Endin
     let opened = Opened::open(dir)?;
     let days = wanted.days.unwrap_or(opened.settings.config.gc_days);
     let removes = if wanted.dry_run { Removes::Nothing } else { Removes::Old };
-    let (collected, errors) = if opened.place.data.join("jobs").is_dir() {
+    let collected = if opened.place.data.join("jobs").is_dir() {
         opened.scheduler()?.gc(days, removes).map_err(|error| refused(&error))?
     } else {
         Default::default()
@@ -46,7 +46,8 @@ pub(crate) fn collect(dir: &DirArguments, wanted: Collect) -> Result<Exit, Endin
             "removed": collected.jobs,
             "removed_runs": collected.runs,
             "kept": collected.kept,
-            "errors": errors,
+            "left": collected.left,
+            "errors": collected.errors,
         }))?,
         Format::Text => {
             let mut text = format!("Outcome: {outcome}\n");
@@ -55,8 +56,11 @@ pub(crate) fn collect(dir: &DirArguments, wanted: Collect) -> Result<Exit, Endin
                     let _ = writeln!(text, "  {id}");
                 }
             }
+            for path in &collected.left {
+                let _ = writeln!(text, "Left: .tidewheel/{path}, which Tidewheel did not make");
+            }
             output::text(&text)?;
         }
     }
-    concluded(&Ticked { errors, ..Ticked::default() })
+    concluded(&Ticked { errors: collected.errors, ..Ticked::default() })
 }

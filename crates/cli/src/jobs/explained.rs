@@ -2,6 +2,7 @@
 //! changes nothing.
 
 use std::cell::RefCell;
+use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::{self, Read as _, Seek as _, SeekFrom};
 use std::path::Path;
@@ -29,7 +30,7 @@ const TAIL: u64 = 8 * 1024;
 /// So many questions are asked of the repository; what is not known then is told as the last pass found it.
 const MOST_ASKED: usize = 100;
 
-/// As many failures of a run are looked into.
+/// The last words of as many jobs are read.
 const MOST_LOOKED_INTO: usize = 100;
 
 /// A job, explained.
@@ -80,38 +81,36 @@ fn read_history(opened: &Opened, job: &Brief, unread: &mut Vec<String>) -> Vec<J
 
 /// Explains a run.
 pub(crate) fn explained_run(opened: &Opened, jobs: &Jobs, run: &RunId) -> RunExplanation {
-    let looked_into = RefCell::new(0_usize);
-    let message = |id: &JobId| {
-        if looked_into.replace_with(|count| count.saturating_add(1)) >= MOST_LOOKED_INTO {
-            return None;
-        }
-        let events = opened.store().history(id).ok()?.events;
-        let failed = events.iter().rev().find_map(|event| match &event.event {
-            JobEventKind::AttemptFailed { message, .. } => Some(message.clone()),
-            JobEventKind::Dispatched { .. }
-            | JobEventKind::Withdrawn { .. }
-            | JobEventKind::Completed { .. }
-            | JobEventKind::Rewound { .. }
-            | JobEventKind::Decided { .. } => None,
-        });
-        // What failed without being judged is told by its end.
-        failed.or_else(|| {
-            events.into_iter().rev().find_map(|event| match event.event {
-                JobEventKind::Completed { summary, .. } => summary,
-                JobEventKind::Dispatched { .. }
-                | JobEventKind::AttemptFailed { .. }
-                | JobEventKind::Withdrawn { .. }
-                | JobEventKind::Rewound { .. }
-                | JobEventKind::Decided { .. } => None,
-            })
-        })
-    };
     // What cannot be read says nothing of jobs that are gone.
     let manifest = opened.store().manifest(run).ok().flatten();
-    let subject = RunSubject { run, manifest: manifest.as_ref(), message: &message };
-    asked(opened, jobs, |world| {
-        looked_into.replace(0);
-        explain_run(world, subject)
+    let subject = RunSubject { run, manifest: manifest.as_ref() };
+    asked(opened, jobs, |world| explain_run(world, subject))
+}
+
+/// Returns what a job that has ended said last: what blocked it, or why it failed.
+fn last_words(opened: &Opened, jobs: &Jobs, id: &JobId) -> Option<String> {
+    if jobs.briefs.get(id)?.status.is_blocked() {
+        return opened.store().outcome(id).ok().flatten()?.summary;
+    }
+    let events = opened.store().history(id).ok()?.events;
+    let failed = events.iter().rev().find_map(|event| match &event.event {
+        JobEventKind::AttemptFailed { message, .. } => Some(message.clone()),
+        JobEventKind::Dispatched { .. }
+        | JobEventKind::Withdrawn { .. }
+        | JobEventKind::Completed { .. }
+        | JobEventKind::Rewound { .. }
+        | JobEventKind::Decided { .. } => None,
+    });
+    // What failed without being judged is told by its end.
+    failed.or_else(|| {
+        events.into_iter().rev().find_map(|event| match event.event {
+            JobEventKind::Completed { summary, .. } => summary,
+            JobEventKind::Dispatched { .. }
+            | JobEventKind::AttemptFailed { .. }
+            | JobEventKind::Withdrawn { .. }
+            | JobEventKind::Rewound { .. }
+            | JobEventKind::Decided { .. } => None,
+        })
     })
 }
 
@@ -129,12 +128,26 @@ fn asked<T>(
     let unlockable =
         active.filter_map(|job| Some((job.id.clone(), opened.store().in_place_of_lock(&job.id)?)));
     let unlockable = unlockable.collect();
+    // The same jobs are asked about again with each answer.
+    let known: RefCell<BTreeMap<JobId, Option<String>>> = RefCell::default();
+    let last_words = |id: &JobId| {
+        if let Some(said) = known.borrow().get(id) {
+            return said.clone();
+        }
+        if known.borrow().len() >= MOST_LOOKED_INTO {
+            return None;
+        }
+        let said = last_words(opened, jobs, id);
+        known.borrow_mut().insert(id.clone(), said.clone());
+        said
+    };
     loop {
         let world = World {
             briefs: &jobs.briefs,
             unreadable: &jobs.unreadable,
             lost: &lost,
             unlockable: &unlockable,
+            last_words: &last_words,
             facts: &facts,
             capacity: opened.settings.capacity(),
             now: opened.now,

@@ -2,13 +2,14 @@
 //! Nothing outside of the repository is read.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::fs::{self, File};
+use std::fs;
 use std::io::{self, Read as _};
 use std::path::{Path, PathBuf};
 
 use tidewheel_core::job::template::{BindError, Expanded, Inputs, MOST_BYTES, Source, Template};
 use tidewheel_core::policy::Rules;
 use tidewheel_core::{Problem, Problems, nearest};
+use tidewheel_store::jobs::{Access, open_regular};
 
 use super::place::Place;
 use super::settings::Settings;
@@ -106,6 +107,13 @@ impl Flow {
     /// Gives its parameters their values, and checks everything, for those who only look.
     pub(crate) fn expand(&self, given: &Given<'_>, settings: &Settings) -> Result<Expanded, CommandError> {
         self.expand_for(given, settings, None)
+    }
+
+    /// Does the same for those who have nobody to tell what is wrong.
+    pub(crate) fn try_expand(&self, given: &Given<'_>, settings: &Settings) -> Option<Expanded> {
+        let inputs = Inputs { positional: given.inputs.to_vec(), named: Vec::new(), set: given.set.to_vec() };
+        let bound = self.template.bind(&inputs).ok()?;
+        self.template.expand_for(&bound, &settings.config.rules, None).ok()
     }
 
     /// Does the same for those who want to run it: its agents have to be there, too.
@@ -292,7 +300,8 @@ impl Finder {
             return Err("it is no file".to_owned());
         }
         let mut bytes = Vec::new();
-        let opened = File::open(&path).map_err(|error| cause(&error))?;
+        // What it is may have changed since it was looked at.
+        let opened = open_regular(&self.root, inside, Access::Read).map_err(|error| cause(&error))?;
         opened.take(MOST_BYTES as u64 + 1).read_to_end(&mut bytes).map_err(|error| cause(&error))?;
         if bytes.len() > MOST_BYTES {
             return Err(format!("it is larger than {MOST_BYTES} bytes, which no template is"));

@@ -91,6 +91,10 @@ impl Follow<'_> {
         let watch = Watch::directory(&self.opened.place.data.join("jobs"));
         let mut said = Said { lines: BTreeMap::new(), live: self.live(), is_troubled: false };
         said.trouble(&self.trouble);
+        let lent = self.opened.lend_slot();
+        if lent.is_some() {
+            said.trouble(&self.opened.pass()?);
+        }
         let mut followed = Followed::default();
         let mut looked = Instant::now();
         loop {
@@ -336,8 +340,8 @@ fn line(job: &Brief, summary: Option<&str>) -> String {
         | JobStatus::WaitingOnLocks
         | JobStatus::BlockedByDependency
         | JobStatus::BlockedByApproval => {
-            let spent = || summary.and_then(budget_told);
-            if let Some(why) = job.wait().map(str::to_owned).or_else(spent) {
+            let said = || summary.map(|summary| budget_told(summary).unwrap_or_else(|| summary.to_owned()));
+            if let Some(why) = job.wait().map(str::to_owned).or_else(said) {
                 let _ = write!(line, ": {why}");
             }
         }
@@ -349,6 +353,10 @@ fn line(job: &Brief, summary: Option<&str>) -> String {
                 ": {wait}; `tidewheel jobs approve {id}` lets it go on, `tidewheel jobs reject {id}` ends it"
             );
         }
+        JobStatus::Skipped if job.is_skipped_failure() => {
+            let code = job.exit_code.map(|code| format!(" (exit {code})")).unwrap_or_default();
+            let _ = write!(line, ": it failed{code}, and its policy skips that");
+        }
         JobStatus::Running | JobStatus::Succeeded | JobStatus::Skipped => {}
     }
     line
@@ -359,6 +367,21 @@ mod tests {
     use super::*;
     use crate::foreign::{self, Foreign, Shown};
     use serde_json::json;
+
+    #[test]
+    fn a_node_that_ended_as_blocked_says_what_blocked_it() {
+        let form = json!({ "id": "a", "status": "blocked_by_dependency", "created_at": "2026-02-01T12:00:00Z",
+            "name": "a", "is_runnable": true, "exit_code": 10, "schedule": {} });
+        let job: Brief = serde_json::from_value(form).expect("it is a job");
+        let summary = "conflict gate blocked: remaining unmerged paths: x; resolve them";
+        assert_eq!(told(&job, Some(summary)), format!("a: blocked_by_dependency: {summary}"));
+        let spent = "stop-condition failed on attempt 2; retry budget exhausted (1)";
+        assert_eq!(
+            told(&job, Some(spent)),
+            "a: blocked_by_dependency: the 1 retry that its `retry.budget` allows was used"
+        );
+        assert_eq!(told(&job, None), "a: blocked_by_dependency");
+    }
 
     #[test]
     fn foreign_text_breaks_no_line_of_who_follows() {

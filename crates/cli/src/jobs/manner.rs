@@ -11,6 +11,8 @@ use tidewheel_core::view::jobs::{Field, Known, ShortIds};
 use tidewheel_core::view::{absolute, relative};
 use tidewheel_store::jobs::{Glance, Survey};
 
+use crate::error::CommandError;
+
 /// How ids and instants are written
 #[derive(Clone, Copy, Debug, Default, Args)]
 pub(crate) struct MannerArguments {
@@ -53,6 +55,16 @@ impl MannerArguments {
     /// Returns the arguments of somebody who only says how ids are written.
     pub(crate) const fn with_ids(ids: Option<Ids>) -> Self {
         Self { ids, times: None }
+    }
+
+    /// Refuses what programs are not given: what they read has ids and instants as they are.
+    pub(crate) fn check_for_json(self) -> Result<(), CommandError> {
+        let why = "with `--format json` it is always in full";
+        match self {
+            Self { ids: Some(Ids::Short), .. } => Err(CommandError::idle("--ids short", why)),
+            Self { times: Some(Times::Relative), .. } => Err(CommandError::idle("--times relative", why)),
+            Self { ids: Some(Ids::Full) | None, times: Some(Times::Absolute) | None } => Ok(()),
+        }
     }
 
     /// Returns how ids are written.

@@ -20,7 +20,7 @@ pub(crate) fn run(arguments: &[OsString]) -> Result<Exit, Ending> {
     let place = Place::find(&dir)?;
     let settings = Settings::read_for_job(&place, &id);
     let opened = Opened::at(place, settings)?;
-    opened.scheduler()?.supervise(&id).map_err(|error| refused(&error))?;
+    opened.silent_scheduler()?.supervise(&id).map_err(|error| refused(&error))?;
     Ok(Exit::Succeeded)
 }
 

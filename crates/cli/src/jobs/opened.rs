@@ -2,7 +2,7 @@
 
 use std::cell::OnceCell;
 use std::collections::BTreeMap;
-use std::fs;
+use std::fs::{self, File};
 use std::io;
 
 use tidewheel_core::job::{Answer, Artifact, Brief, JobId, JobStatus, Question, Record, RunId};
@@ -10,7 +10,7 @@ use tidewheel_core::time::Timestamp;
 use tidewheel_core::view::jobs::{FindError, find_run};
 use tidewheel_runner::job::{Options, Scheduler, SchedulerError, Ticked};
 use tidewheel_runner::probe::Prober;
-use tidewheel_store::jobs::{Files, JobStore as _, JobStoreError};
+use tidewheel_store::jobs::{Files, Holder, JobStore as _, JobStoreError};
 
 use super::actor::actor;
 use super::place::{DirArguments, Place};
@@ -56,6 +56,20 @@ impl Opened {
         }
         let scheduler = Scheduler::open(self.options()?).map_err(|error| refused(&error))?;
         Ok(self.scheduler.get_or_init(|| scheduler))
+    }
+
+    /// Returns the scheduler of a supervisor, which says nothing of waits: no person reads along.
+    pub(super) fn silent_scheduler(&self) -> Result<Scheduler, CommandError> {
+        let options = Options { tell_of_wait: None, ..self.options()? };
+        Scheduler::open(options).map_err(|error| refused(&error))
+    }
+
+    /// Lends the slot of the job that this command runs in, as long as the value lives: the command waits for jobs of the
+    /// same directory, and at capacity 1 none of them could start. `None` outside of a job.
+    pub(crate) fn lend_slot(&self) -> Option<File> {
+        let token = std::env::var_os("TIDEWHEEL_JOB_TOKEN")?;
+        let job = std::env::var("TIDEWHEEL_JOB_ID").ok()?;
+        self.scheduler().ok()?.lend_slot(&JobId::new(&job).ok()?, &token)
     }
 
     /// Does one pass over all jobs. Where there are none, none is needed.
@@ -150,9 +164,24 @@ impl Opened {
             cleans_cancelled: self.settings.config.cleanup_worktree,
             agents: self.settings.agents(),
             secrets: self.settings.secrets().0,
+            tell_of_wait: Some(tell_of_wait),
             now: held_now(),
         })
     }
+}
+
+/// Says who holds the scheduler lock that this process waits for.
+fn tell_of_wait(holder: Option<&Holder>) {
+    let Some(Holder { pid, name, is_stopped, about }) = holder else {
+        return output::aside("waiting for the scheduler lock, which another process holds");
+    };
+    let about = about.as_deref().unwrap_or(name);
+    let stopped = if *is_stopped {
+        format!("; it is stopped, and `kill -CONT {pid}` lets it go on")
+    } else {
+        String::new()
+    };
+    output::aside(&format!("waiting for the scheduler lock, which process {pid} holds ({about}){stopped}"));
 }
 
 /// Returns the id of the run that a text means.
@@ -208,6 +237,7 @@ pub(crate) fn refused(error: &SchedulerError) -> CommandError {
         SchedulerError::Approve(_)
         | SchedulerError::Artifact(_)
         | SchedulerError::Cancel(_)
+        | SchedulerError::External(_)
         | SchedulerError::Rewind(_)
         | SchedulerError::NotHandedOver(_)
         | SchedulerError::Enqueue(_) => CommandError::new(Code::JobRefused, with_causes(error)),

@@ -95,6 +95,7 @@ fn rank(job: &Brief) -> Option<u8> {
         JobStatus::WaitingOnApproval => Some(2),
         JobStatus::WaitingOnLocks => Some(3),
         JobStatus::Queued | JobStatus::WaitingOnDeps => match kind {
+            Some(WaitKind::External) => Some(0),
             Some(WaitKind::Schedule) => Some(1),
             Some(WaitKind::Approval) => Some(2),
             Some(WaitKind::Locks | WaitKind::PinnedHead | WaitKind::Preconditions) => Some(3),

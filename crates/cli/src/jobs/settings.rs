@@ -1,9 +1,9 @@
 //! What is configured in `config.toml`, as far as the commands need it.
 
 use std::collections::BTreeMap;
-use std::fs;
 use std::io;
 use std::os::unix::ffi::OsStringExt as _;
+use std::path::Path;
 use std::time::Duration;
 
 use clap::ValueEnum;
@@ -13,13 +13,16 @@ use tidewheel_core::job::{
 };
 use tidewheel_core::view::jobs::{Field, LIST_FIELDS, SHOW_FIELDS};
 use tidewheel_runner::job::operation::AgentProgram;
-use tidewheel_store::jobs::{Files, JobStore as _};
+use tidewheel_store::jobs::{Files, JobStore as _, read_regular};
 
 use super::place::Place;
 use crate::error::{Code, CommandError, cause};
 use crate::input::cannot_read;
 use crate::output;
 use crate::view::problems::Wrong;
+
+/// No configuration is larger.
+const MOST_CONFIG: u64 = 4 << 20;
 
 /// How a list is printed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -55,13 +58,18 @@ impl Settings {
 
     /// Reads the configuration of a place as [`Settings::read`] does, and leaves it to others to tell what is wrong.
     pub(crate) fn look(place: &Place) -> Result<Result<Self, Wrong>, CommandError> {
-        let path = place.data.join("config.toml");
         let file = ".tidewheel/config.toml".to_owned();
-        let text = match fs::read_to_string(&path) {
-            Ok(text) => text,
-            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Ok(Self::default())),
+        let read = read_regular(&place.data, Path::new("config.toml"), MOST_CONFIG).and_then(|bytes| {
+            let text = bytes.map(String::from_utf8).transpose();
+            text.map_err(|_| io::Error::new(io::ErrorKind::InvalidData, "it is not UTF-8"))
+        });
+        let text = match read {
+            Ok(Some(text)) => text,
+            Ok(None) => return Ok(Ok(Self::default())),
             // The data directory itself may be a file.
-            Err(error) if error.kind() == io::ErrorKind::NotADirectory => return Ok(Ok(Self::default())),
+            Err(error) if matches!(error.kind(), io::ErrorKind::NotADirectory | io::ErrorKind::NotFound) => {
+                return Ok(Ok(Self::default()));
+            }
             // Whether there is such a file, nobody knows who may not look.
             Err(error) if place.is_closed() => {
                 let message = format!("`{}` cannot be read: {}.", place.data.display(), cause(&error));

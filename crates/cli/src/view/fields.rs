@@ -127,9 +127,10 @@ fn compensation_value(compensation: &Compensation) -> Value {
 }
 
 fn key_value(key: &IdempotencyKey) -> Value {
-    match key {
-        IdempotencyKey::Template(template) => template.as_str().into(),
-        IdempotencyKey::Function(_) => FUNCTION.into(),
+    let text: Value = key.template().unwrap_or(FUNCTION).into();
+    match key.scope() {
+        Some(scope) => serde_json::json!({ "key": text, "name": scope }),
+        None => text,
     }
 }
 

@@ -5,10 +5,12 @@ use std::sync::Arc;
 
 use insta::assert_snapshot;
 use serde_json::Value;
+use tidewheel_core::command::{Effect, RunCommand};
 use tidewheel_core::policy::{ExecutionMode, Failure, OnFailure, Policy, default, name};
+use tidewheel_core::time::Span;
 use tidewheel_core::workflow::{Workflow, compensation, map, step};
 use tidewheel_runner::{Runner, RunnerOptions};
-use tidewheel_store::Status;
+use tidewheel_store::{Append, Batch, Claim, Guard, RealClock, Sqlite, Status, Store as _, Wanted};
 use tokio::sync::Semaphore;
 
 use crate::home::{Home, Ran};
@@ -54,6 +56,7 @@ fn a_run_that_nobody_drives_gets_the_row_and_its_next_owner_obeys() {
       "asked": "resume",
       "count": 1,
       "handled": false,
+      "already": false,
       "refused": [],
       "driven": false,
       "status": "waiting"
@@ -71,13 +74,10 @@ fn what_would_change_nothing_is_refused_and_not_written() {
     let mut told = String::new();
     for arguments in [
         &["cancel", "order-1"][..],
-        &["cancel", "order-5"],
         &["cancel", "order-2", "charge"],
         &["cancel", "order-2", "fly"],
         &["cancel", "order-2", "work_00000000000000000000000000000000"],
-        &["pause", "order-4"],
         &["pause", "order-1"],
-        &["resume", "refund-1"],
         &["resume", "order-2"],
         &["retry", "order-1"],
         &["retry", "order-2", "price"],
@@ -94,25 +94,143 @@ fn what_would_change_nothing_is_refused_and_not_written() {
         told.push('\n');
     }
     assert_snapshot!(told, @"
-    error[TW0017]: Run `order-1` is completed: nothing is left to do that could be cancelled.
-    error[TW0017]: Run `order-5` is cancelled: nothing is left to do.
+    error[TW0017]: Run `order-1` is completed: nothing is left to do.
     error[TW0017]: `charge` of run `order-2` cannot be asked this: nothing of it is left to cancel.
     error[TW0016]: Run `order-2` has no component `fly`.
     error[TW0016]: Run `order-2` has no work `work_00000000000000000000000000000000`.
-    error[TW0017]: Run `order-4` is paused: it does not go on anyway.
     error[TW0017]: Run `order-1` is completed: nothing is left to do.
-    error[TW0017]: Run `refund-1` is waiting: it goes on already.
     error[TW0017]: Run `order-2` is failed: nothing is left to do.
     error[TW0017]: Run `order-1` is completed: only work that failed can be tried again.
     error[TW0017]: `price` of run `order-2` cannot be asked this: only work that failed can be tried again.
-    error[TW0017]: Run `order-5` is cancelled: it is over for good.
+    error[TW0017]: Run `order-5` is cancelled: it was cancelled, and goes on no more.
     error[TW0016]: Run `order-6` has no component `fly`.
-    error[TW0017]: Run `order-5` is cancelled: it takes no signals any more.
+    error[TW0017]: Run `order-5` is cancelled: it was cancelled, and goes on no more.
     error[TW0017]: `order-1` is no token: one is `run:work:attempt`, as the work was given it.
     error[TW0013]: There is no run `order-9` in `orders.db`, and none that begins so.
     error[TW0016]: There is no dead letter 9 in `orders.db`.
     ");
     assert!(rows(&home, "orders.db").is_empty());
+}
+
+#[test]
+fn what_is_so_already_succeeds_says_so_and_writes_nothing() {
+    let home = home();
+    let mut told = String::new();
+    for arguments in [["cancel", "order-5"], ["pause", "order-4"], ["resume", "refund-1"]] {
+        told.push_str(&runs(&home, &arguments).succeeded().out);
+    }
+    assert_snapshot!(told, @"
+    order-5 is cancelled. It is so already, so nothing was asked of it.
+    order-4 is paused. It is so already, so nothing was asked of it.
+    refund-1 is waiting. It goes on already, so nothing was asked of it.
+    ");
+    assert_snapshot!(runs(&home, &["cancel", "order-5", "--format", "json"]).succeeded(), @r#"
+    {
+      "version": 1,
+      "run": "order-5",
+      "asked": "cancel",
+      "count": 1,
+      "handled": true,
+      "already": true,
+      "refused": [],
+      "driven": false,
+      "status": "cancelled"
+    }
+    "#);
+    assert!(rows(&home, "orders.db").is_empty());
+}
+
+/// Makes a store with a run in a status that no process drives.
+async fn standing(home: &Home, status: Status) {
+    let path = home.path().join("orders.db");
+    let workflow = |name: &str| {
+        let work = |x: i64| async move {
+            match x {
+                0 => std::future::pending().await,
+                x if x < 0 => Err(Failure::new("no")),
+                x => Ok(x),
+            }
+        };
+        Workflow::new(name).add(step("s", work)).build().expect("a sound workflow")
+    };
+    let options = RunnerOptions::new().shutdown_grace(Span::ZERO);
+    let runner = Runner::open_with(&path, options).await.expect("a runner");
+    let run = runner.start("r", &workflow("w")).await.expect("a run");
+    match status {
+        Status::Waiting => {}
+        Status::Completed => run.input(1_i64).await.expect("an input"),
+        Status::Failed => run.input(-1_i64).await.expect("an input"),
+        Status::Running | Status::Paused | Status::Stopped | Status::Parked | Status::Cancelled => {
+            run.input(0_i64).await.expect("an input");
+        }
+    }
+    match status {
+        Status::Completed | Status::Failed => drop(run.wait().await.expect("an end")),
+        Status::Paused => drop(run.pause().await.expect("a pause")),
+        Status::Stopped | Status::Parked => drop(run.stop().await.expect("a stop")),
+        Status::Cancelled => drop(run.cancel().await.expect("a cancel")),
+        Status::Running | Status::Waiting => {}
+    }
+    runner.shutdown().await;
+    if status == Status::Parked {
+        let store = Sqlite::open(&path, Arc::new(RealClock::new())).expect("a store");
+        let owner = store.join(Span::from_secs(60)).await.expect("an owner");
+        let claim = Claim { owner, wanted: Wanted::Run("r".into()) };
+        let (lease, record, _) = store.claim(claim).await.expect("a claim").runs.swap_remove(0);
+        let parked = Append {
+            run: "r".into(),
+            guard: Guard::Held { key: lease.key, fence: lease.fence },
+            expected: record.version,
+            events: Batch::new(),
+            status,
+            reason: Some("it kept going wrong".to_owned()),
+            wake_at: None,
+            handled: Vec::new(),
+            letters: Vec::new(),
+            checkpoint: None,
+            release: true,
+        };
+        store.append(vec![parked]).await.expect("an answer").swap_remove(0).expect("it is taken");
+        store.leave(owner).await.expect("an answer");
+        store.close().await;
+    }
+}
+
+#[tokio::test]
+async fn every_command_does_in_every_status_what_the_table_says() {
+    for status in Status::ALL {
+        let home = Home::new();
+        standing(&home, status).await;
+        for command in
+            [RunCommand::Signal, RunCommand::Cancel, RunCommand::Pause, RunCommand::Resume, RunCommand::Retry]
+        {
+            let name = command.name();
+            let arguments = match command {
+                RunCommand::Signal => vec![name, "r", "s", "1"],
+                _ => vec![name, "r"],
+            };
+            let ran = runs(&home, &[&arguments[..], &["--no-wait"]].concat());
+            let written = rows(&home, "orders.db");
+            let place = format!("{command} of a run that is {status}: {ran}");
+            match command.effect_on_run(status) {
+                Effect::Acts if command == RunCommand::Retry && status != Status::Failed => {
+                    assert!(ran.err.contains("only work that failed can be tried again"), "{place}");
+                }
+                Effect::Acts => assert_eq!((ran.code, written.len()), (Some(0), 1), "{place}"),
+                Effect::AlreadySo => {
+                    assert_eq!((ran.code, written.len()), (Some(0), 0), "{place}");
+                    assert!(ran.out.contains(&format!("r is {status}.")), "{place}");
+                }
+                Effect::Refused(why) => {
+                    assert_eq!((ran.code, written.len()), (Some(1), 0), "{place}");
+                    let told = format!("error[TW0017]: Run `r` is {status}: {why}.");
+                    assert!(ran.err.starts_with(&told), "{place}");
+                }
+            }
+            let connection = rusqlite::Connection::open(home.path().join("orders.db")).expect("it opens");
+            connection.execute("DELETE FROM commands", []).expect("it can be written");
+        }
+    }
 }
 
 #[test]
@@ -234,6 +352,7 @@ async fn the_process_that_drives_a_run_notices_at_once() {
       "asked": "resume",
       "count": 1,
       "handled": true,
+      "already": false,
       "refused": [],
       "driven": true,
       "status": "running"

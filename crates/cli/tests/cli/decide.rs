@@ -263,3 +263,20 @@ fn count_lines(mut from: ChildStdout, wanted: usize) -> usize {
     }
     lines
 }
+
+#[test]
+fn the_header_of_the_engine_is_data_that_is_printed() {
+    let home = Home::new();
+    let header: serde_json::Value = serde_json::from_str(&home.run(&["decide", "engine"]).out).unwrap();
+    assert_eq!(header["engine_id"], "PH1.SCHED");
+    assert_eq!(header["placement"], "ENTERPRISE_SUPPORT");
+    assert_eq!(
+        header["role"],
+        "deterministic scheduler decision engine for WorkOrder retry/wait/fail control"
+    );
+    for (index, capability) in ["SCHED_POLICY_EVALUATE", "SCHED_DECISION_COMPUTE"].into_iter().enumerate() {
+        assert_eq!(header["capabilities"][index]["capability_id"], capability);
+        assert_eq!(header["capabilities"][index]["allowed_callers"], "SELENE_OS_ONLY");
+    }
+    assert_eq!(home.run(&["decide", "engine", "questions.jsonl"]).code, Some(2), "it reads nothing");
+}

@@ -124,7 +124,7 @@ fn what_is_told_to_people() {
     fine      rights       files can be read and written, and what is written reaches the disk
     fine      space        …
     fine      clock        the clock agrees with the disk and with the records
-    fine      lock         nobody is scheduling just now; no daemon runs, and none is needed
+    fine      lock         no process is scheduling just now; no daemon runs, and none is needed
     broken    records      .tidewheel/jobs/bad/job.json: cannot be read: expected ident at line 1 column
                            2
                            Mend it, or take it from a backup, or move `.tidewheel/jobs/bad` away. Jobs
@@ -318,7 +318,7 @@ fn a_directory_whose_record_was_deleted_is_named() {
     let ran = yard.json(&["run", "two.toml", "--follow"]);
     let run = ran["run_id"].as_str().unwrap();
     fs::remove_file(yard.path(&format!("wf-{run}-one/job.json"))).unwrap();
-    let said = format!("warning records .tidewheel/jobs/wf-{run}-one");
+    let said = format!("broken records .tidewheel/jobs/wf-{run}-one");
     is_found_and_kept(&yard.home, &[&said]);
     // The supervisor may be about to go; then nothing else is left of the run.
     File::open(yard.path(&format!("wf-{run}-two/run.lock"))).unwrap().lock().unwrap();
@@ -334,7 +334,7 @@ fn a_directory_whose_record_was_deleted_is_named() {
     let found = complaints(&yard.home, &[]);
     assert_eq!(found.len(), 2, "{found:?}");
     assert!(found.contains(&said), "{found:?}");
-    assert!(found.contains(&format!("warning records .tidewheel/jobs/wf-{run}-two")), "{found:?}");
+    assert!(found.contains(&format!("broken records .tidewheel/jobs/wf-{run}-two")), "{found:?}");
 }
 
 #[test]

@@ -71,6 +71,7 @@ fn of_jobs() -> Vec<Ran> {
         yard.home.run(&["jobs", "schedule", "--watch"]),
         yard.home.run(&["runs", "gc", "--older-than", "1d"]),
         yard.home.run(&["run", "flow.toml", "--pin", "main"]),
+        yard.home.run(&["jobs", "schedule", "--max-depth", "2"]),
     ]
 }
 
@@ -143,7 +144,7 @@ fn each_is_told_with_its_code() {
     error[TW0010]: `bad.toml` is no store of Tidewheel: file is not a database.
     --- exit code 1
 
-    error[TW0011]: The store `newer.db` has version 999, and this release knows 2 only.
+    error[TW0011]: The store `newer.db` has version 999, and this release knows 4 only.
     hint: Use the release that your programs use, or a later one.
     --- exit code 1
 
@@ -241,6 +242,10 @@ fn each_is_told_with_its_code() {
 
     error[TW0031]: required branch `main` does not exist
     --- exit code 1
+
+    error[TW0032]: `--max-depth` has no effect here: a summary follows nothing without `--job`.
+    hint: Leave out `--max-depth`.
+    --- exit code 2
     "#);
 }
 

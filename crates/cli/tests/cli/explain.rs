@@ -128,7 +128,7 @@ fn a_lock_is_told_with_its_holder() {
 
     Why it is not running
       migrate waits on the lock db behind holder, which has been running for 1m 30s.
-      It ends by itself; somebody can watch it, or cancel it.
+      It runs until its process ends; you can watch it, or cancel it.
         tidewheel jobs tail holder --follow
         tidewheel jobs cancel holder
 
@@ -164,13 +164,13 @@ fn what_failed_is_told_attempt_by_attempt_with_its_last_lines() {
         [stderr] no answer again
 
     Next
-      Nothing by itself: it is over. A retry runs it again, with all that is after
+      Nothing automatic: it is over. A retry runs it again, with all that is after
       it.
         tidewheel jobs retry import
       report is blocked by it.
     ");
     assert_snapshot!(explain(&failed(), &["report"]), @"
-    make report (job report) is blocked and never starts by itself
+    make report (job report) is blocked and does not start without a retry
     (blocked_by_dependency).
 
     Why it is blocked
@@ -183,7 +183,7 @@ fn what_failed_is_told_attempt_by_attempt_with_its_last_lines() {
       after  blocked  dependency failed for job import (failed)
 
     Next
-      Nothing by itself: it is over. A retry of what holds it up runs it again, too.
+      Nothing automatic: it is over. A retry of what holds it up runs it again, too.
         tidewheel jobs retry import
     ");
 }

@@ -68,9 +68,12 @@ fn a_run_of_which_a_record_was_deleted_is_incomplete() {
     assert!(timeline.out.contains("incomplete: 1 succeeded, 1 missing\n"), "{timeline}");
     assert_eq!(yard.json(&["runs", "list", "--status", "succeeded"])["runs"], json!([]));
     assert_eq!(yard.json(&["runs", "list", "--status", "incomplete"])["runs"][0]["id"], run);
-    let file = format!("warning .tidewheel/jobs/runs/{run}.json");
+    let file = format!("broken .tidewheel/jobs/runs/{run}.json");
     let judge = || judged(&yard.home, "runs", &[]);
-    assert_eq!(judge(), [format!("{file}: 1 job (wf-{run}-one) of the run is gone: somebody deleted it")]);
+    assert_eq!(
+        judge(),
+        [format!("{file}: 1 job (wf-{run}-one) of the run is gone: deleted by a person or another program")]
+    );
     // Of a run of which nothing is left, its manifest still knows.
     fs::remove_dir_all(yard.path(&format!("wf-{run}-two"))).unwrap();
     let list = yard.json(&["runs", "list"]);
@@ -80,9 +83,9 @@ fn a_run_of_which_a_record_was_deleted_is_incomplete() {
     assert!(judge()[0].starts_with(&file) && judge().len() == 1, "{:?}", judge());
 }
 
-/// What gc takes of a run that is long over is no damage.
+/// A run of which a record is gone is damaged, however old it is: gc removes a run as a whole.
 #[test]
-fn what_gc_may_have_taken_is_nothing_for_the_doctor() {
+fn a_record_that_is_lost_is_broken_also_in_an_old_run() {
     let yard = Yard::with_flows(&[]);
     let ran = yard.json(&["run", "two.toml", "--follow"]);
     let run = ran["run_id"].as_str().unwrap();
@@ -91,7 +94,25 @@ fn what_gc_may_have_taken_is_nothing_for_the_doctor() {
     let mut record: Value = serde_json::from_str(&text).unwrap();
     record["created_at"] = json!("2026-02-01T12:00:00Z");
     fs::write(yard.path(&format!("wf-{run}-two/job.json")), record.to_string()).unwrap();
-    assert_eq!(judged(&yard.home, "runs", &[]), ["fine -: 1 manifest, and nothing is wrong"]);
+    let found = judged(&yard.home, "runs", &[]);
+    assert!(found[0].starts_with(&format!("broken .tidewheel/jobs/runs/{run}.json: 1 job")), "{found:?}");
+    assert_eq!(yard.run(&["doctor"]).code, Some(1));
+    // What is left goes as a whole.
+    yard.run(&["jobs", "gc", "--days", "0"]).succeeded();
+    assert_eq!(judged(&yard.home, "runs", &[]), ["fine -: 0 manifests, and nothing is wrong"]);
+}
+
+#[test]
+fn a_tick_says_which_records_cannot_be_read_and_goes_on_with_the_others() {
+    let yard = Yard::new();
+    yard.job("good", "queued", 0, json!({ "child_args": ["--version"] }));
+    yard.home.file(".tidewheel/jobs/bad/job.json", "{ this is no record");
+    let ran = yard.run(&["tick"]);
+    assert_eq!(ran.code, Some(1), "{ran}");
+    assert!(ran.out.contains("Started: good\n"), "{ran}");
+    assert!(ran.err.contains("job bad: its record cannot be read: "), "{ran}");
+    let ticked = yard.run(&["tick", "--format", "json"]);
+    assert!(ticked.code == Some(1) && ticked.out.contains("job bad: its record cannot be read"), "{ticked}");
 }
 
 #[test]
@@ -120,7 +141,7 @@ fn locks_that_are_no_files_are_found() {
         fs::create_dir(yard.path(name)).unwrap();
     }
     assert_snapshot!(judged(&yard.home, "lock", &[]).join("\n"), @"
-    broken .tidewheel/jobs/daemon.lock: is a directory, and not a file that can be locked: nobody can wait for retries and delays
+    broken .tidewheel/jobs/daemon.lock: is a directory, and not a file that can be locked: no process can wait for retries and delays
     broken .tidewheel/jobs/queued/run.lock: is a directory, and not a file that can be locked: the job cannot be run
     broken .tidewheel/jobs/scheduler.lock: is a directory, and not a file that can be locked: nothing can be scheduled
     ");
@@ -215,7 +236,7 @@ fn a_file_in_the_place_of_the_manifests() {
     assert_eq!(
         judged(&yard.home, "place", &[]),
         [
-            "broken .tidewheel/jobs/runs: the directory of the manifests is no directory, and nobody knows the runs \
+            "broken .tidewheel/jobs/runs: the directory of the manifests is no directory, and the runs are unknown \
           without them"
         ]
     );
@@ -258,7 +279,7 @@ fn what_somebody_has_no_right_to_read_is_not_judged() {
     assert_snapshot!(shown(&yard.home, &list), @"
     --- stderr
     error[TW0023]: `HOME/.tidewheel` cannot be read: Permission denied.
-    hint: Work as whoever owns it, or give yourself the right, or use another directory.
+    hint: Work as its owner, or give yourself the right, or use another directory.
     hint: `tidewheel doctor` looks at everything around it.
     --- exit code 1
     ");
@@ -324,7 +345,7 @@ fn a_history_with_damaged_lines_is_told_as_far_as_it_goes() {
     fs::remove_file(&path).unwrap();
     fs::create_dir(&path).unwrap();
     let why = yard.run(&["jobs", "explain", &id]);
-    assert!(why.code == Some(0) && why.err.contains("it is no regular file"), "{why}");
+    assert!(why.code == Some(0) && why.err.contains("it is a directory, and no regular file"), "{why}");
 }
 
 /// It stayed on record as running for ever.
@@ -515,7 +536,7 @@ fn a_run_lock_that_is_no_file_is_why_a_job_does_not_start() {
     let words = why.out.split_whitespace().collect::<Vec<_>>().join(" ");
     for told in [
         "queued cannot go on: its run.lock is a directory, and not a file that can be locked.",
-        "Somebody has to move .tidewheel/jobs/queued/run.lock away",
+        "A person has to move .tidewheel/jobs/queued/run.lock away",
         "It goes on when what is in the place of its run.lock is gone.",
     ] {
         assert!(words.contains(told), "{told}: {why}");

@@ -136,7 +136,7 @@ fn demo() {
               Draw the policies only: no process is started, and no file is touched
 
           --keep <DIR>
-              Keep everything in this directory, which is made; `tidewheel-demo` here, if nobody says
+              Keep everything in this directory, which is made; by default `tidewheel-demo` here
 
       -h, --help
               Print help (see a summary with '-h')
@@ -173,6 +173,7 @@ fn decide() {
               - turn:     Both in one turn, over one flat object
               - kernel:   What does the bare kernel decide: {"policy": …, "context": …}
               - delay:    How long is the delay: {"policy": …, "seed": …, "attempt_index": …}
+              - engine:   Nothing: print what the engine is, its id, role, placement and allowed callers
 
       [FILE]
               Where the questions are; `-` is the standard input
@@ -461,7 +462,8 @@ fn what_looks_at_runs() {
               [default: text]
 
           --width <N>
-              How many columns the text takes, from 40 to 200; as many as the terminal has, otherwise
+              With --format text: how many columns it takes, from 40 to 200; as many as the terminal
+              has, otherwise
 
       -h, --help
               Print help (see a summary with '-h')
@@ -623,12 +625,10 @@ fn what_asks_something_of_runs() {
               The directory with `.tidewheel/`, instead of the one found from here
 
           --wait <SPAN>
-              Wait so long until it is done
-
-              [default: 2s]
+              With --store: wait so long until it is done; 2s if not given
 
           --no-wait
-              Do not wait until it is done
+              With --store: do not wait until it is done
 
           --format <FORMAT>
               How the result is printed
@@ -652,8 +652,8 @@ fn what_asks_something_of_runs() {
 
     Options:
           --store <FILE>     The SQLite file that the runs are kept in
-          --wait <SPAN>      Wait so long until it is done [default: 2s]
-          --no-wait          Do not wait until it is done
+          --wait <SPAN>      With --store: wait so long until it is done; 2s if not given
+          --no-wait          With --store: do not wait until it is done
           --format <FORMAT>  How the result is printed [default: text] [possible values: text, json]
       -h, --help             Print help (see more with '--help')
     ");
@@ -667,8 +667,8 @@ fn what_asks_something_of_runs() {
 
     Options:
           --store <FILE>     The SQLite file that the runs are kept in
-          --wait <SPAN>      Wait so long until it is done [default: 2s]
-          --no-wait          Do not wait until it is done
+          --wait <SPAN>      With --store: wait so long until it is done; 2s if not given
+          --no-wait          With --store: do not wait until it is done
           --format <FORMAT>  How the result is printed [default: text] [possible values: text, json]
       -h, --help             Print help (see more with '--help')
     ");
@@ -685,8 +685,8 @@ fn what_asks_something_of_runs() {
           --store <FILE>     The SQLite file that a program keeps its runs in, instead of the runs of
                              `.tidewheel/`
           --dir <DIR>        The directory with `.tidewheel/`, instead of the one found from here
-          --wait <SPAN>      Wait so long until it is done [default: 2s]
-          --no-wait          Do not wait until it is done
+          --wait <SPAN>      With --store: wait so long until it is done; 2s if not given
+          --no-wait          With --store: do not wait until it is done
           --format <FORMAT>  How the result is printed [default: text] [possible values: text, json]
       -h, --help             Print help (see more with '--help')
     ");
@@ -714,12 +714,10 @@ fn what_asks_something_of_runs() {
               The SQLite file that the runs are kept in
 
           --wait <SPAN>
-              Wait so long until it is done
-
-              [default: 2s]
+              With --store: wait so long until it is done; 2s if not given
 
           --no-wait
-              Do not wait until it is done
+              With --store: do not wait until it is done
 
           --format <FORMAT>
               How the result is printed
@@ -759,12 +757,10 @@ fn what_asks_something_of_runs() {
               The SQLite file that the runs are kept in
 
           --wait <SPAN>
-              Wait so long until it is done
-
-              [default: 2s]
+              With --store: wait so long until it is done; 2s if not given
 
           --no-wait
-              Do not wait until it is done
+              With --store: do not wait until it is done
 
           --format <FORMAT>
               How the result is printed
@@ -804,12 +800,10 @@ fn what_asks_something_of_runs() {
               The SQLite file that the runs are kept in
 
           --wait <SPAN>
-              Wait so long until it is done
-
-              [default: 2s]
+              With --store: wait so long until it is done; 2s if not given
 
           --no-wait
-              Do not wait until it is done
+              With --store: do not wait until it is done
 
           --format <FORMAT>
               How the result is printed
@@ -885,12 +879,10 @@ fn what_asks_something_of_runs() {
               The SQLite file that the runs are kept in
 
           --wait <SPAN>
-              Wait so long until it is done
-
-              [default: 2s]
+              With --store: wait so long until it is done; 2s if not given
 
           --no-wait
-              Do not wait until it is done
+              With --store: do not wait until it is done
 
           --format <FORMAT>
               How the result is printed
@@ -1083,7 +1075,7 @@ fn tick() {
     Look at all jobs once, and start what may start
 
     Commands that change jobs do this themselves, and so do jobs that end. It is
-    needed by hand only after something outside has changed, if nobody watches.
+    needed by hand only after something outside has changed, if no daemon runs.
 
     Example:
 
@@ -1114,9 +1106,9 @@ fn daemon() {
     assert_snapshot!(help_of(&["daemon", "--help"]), @"
     Look at the jobs whenever a time has come
 
-    Retries, delays and limits need somebody who wakes up. Without a daemon,
+    Retries, delays and limits need a process that wakes up. Without a daemon,
     each command that leaves such a time behind starts a small process that
-    does it and ends by itself; a daemon stays until it is ended.
+    does it and ends when nothing is due; a daemon stays until it is ended.
 
     Example:
 
@@ -1156,20 +1148,23 @@ fn jobs() {
     Usage: tidewheel jobs <COMMAND>
 
     Commands:
-      list      List the jobs, newest first
-      show      Show one job with everything that is known of it
-      status    Say in one line how a job is, and where its logs are
-      explain   Explain in sentences why a job waits, failed or was retried, and what is next
-      schedule  Show which jobs go when, and who waits for whom
-      tail      Print what a job has written
-      attach    Print both streams of a job, and stay until it is over
-      wait      Wait until jobs are over
-      approve   Let a job go on that waits for approval
-      reject    End a job that waits for approval, because it must not run
-      retry     Run a job again, with everything after it
-      cancel    End a job, with all its processes
-      gc        Remove jobs that have been over for a while
-      help      Print this message or the help of the given subcommand(s)
+      list       List the jobs, newest first
+      show       Show one job with everything that is known of it
+      status     Say in one line how a job is, and where its logs are
+      explain    Explain in sentences why a job waits, failed or was retried, and what is next
+      schedule   Show which jobs go when, and who waits for whom
+      tail       Print what a job has written
+      attach     Print both streams of a job, and stay until it is over
+      wait       Wait until jobs are over
+      approve    Let a job go on that waits for approval
+      reject     End a job that waits for approval, because it must not run
+      complete   Complete a job whose work is done elsewhere
+      fail       Fail an attempt of a job whose work is done elsewhere
+      heartbeat  Report that the external worker of a job is alive
+      retry      Run a job again, with everything after it
+      cancel     End a job, with all its processes
+      gc         Remove jobs that have been over for a while
+      help       Print this message or the help of the given subcommand(s)
 
     Options:
       -h, --help
@@ -1183,7 +1178,7 @@ fn jobs_schedule() {
     Show which jobs go when, and who waits for whom
 
     Jobs that are over are left out unless --all is given, or unless they hold
-    somebody up. With --job, only that job and those around it are shown. With
+    others up. With --job, only that job and those around it are shown. With
     --watch the whole terminal shows them as they change; `?` lists the keys.
 
     Example:
@@ -1227,9 +1222,8 @@ fn jobs_schedule() {
               [default: 500]
 
           --max-depth <N>
-              How many edges away from a shown job things are followed
-
-              [default: 3]
+              With --job, --format dag or json: how many edges away from a shown job things are
+              followed; 3 if not given
 
           --no-ansi
               Nothing but plain text

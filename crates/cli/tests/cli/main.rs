@@ -14,6 +14,7 @@ mod elision;
 mod errors;
 mod explain;
 mod faults;
+mod flags;
 mod graph;
 mod guides;
 mod help;

@@ -1,10 +1,11 @@
 //! `tidewheel run`: flows become jobs.
 
-use std::fs;
+use std::fs::{self, File};
 
 use insta::assert_snapshot;
 use serde_json::{Value, json};
 
+use crate::home::Ran;
 use crate::yard::{FLOW, Yard};
 
 fn shell(id: &str, script: &str, rest: &str) -> String {
@@ -445,4 +446,68 @@ fn what_is_no_template_is_told_apart() {
     error[TW0025]: The flow `big.toml` cannot be read: it is larger than 1048576 bytes, which no template is.
     --- exit code 1
     ");
+}
+
+/// The jobs run whatever becomes of the output, and nobody finds them without the id of their run.
+#[test]
+fn a_run_is_told_of_on_stderr_where_the_output_takes_nothing() {
+    for follow in [&[][..], &["--follow"], &["--format", "json"]] {
+        for is_full in [true, false] {
+            let yard = Yard::with_flows(&[]);
+            let mut command = yard.home.command(&[&["run", "two.toml"], follow].concat());
+            command.env("PATH", "/usr/bin:/bin");
+            if is_full {
+                let full = File::options().write(true).open("/dev/full").expect("Linux has such a device");
+                command.stdout(full);
+            } else {
+                let (reader, writer) = std::io::pipe().expect("there are pipes");
+                drop(reader);
+                command.stdout(writer);
+            }
+            let ran = Ran::of(command, b"");
+            // A reader that has gone is no error, a full disk is.
+            assert_eq!(ran.code, Some(i32::from(is_full)), "{follow:?}: {ran}");
+            assert_eq!(ran.err.contains("error[TW0003]"), is_full, "{follow:?}: {ran}");
+            let told = Yard::plain(&ran.err);
+            let line = "Run run_0 is enqueued, and its jobs go on: `tidewheel runs show run_0` shows them.\n";
+            assert!(told.contains(line), "{follow:?}: {told}");
+            assert_eq!(yard.jobs(&["wait", "-q"]).code, Some(0));
+        }
+    }
+}
+
+/// `on_failure = "skip"` lets a run succeed in which something failed: whoever looks at it is told so everywhere.
+#[test]
+fn a_run_with_failures_that_were_skipped_says_so() {
+    let policy = "[[policies]]\nmatch = { name = \"publish\" }\non_failure = \"skip\"\n".to_owned();
+    let text = flow(&[shell("build", "true", ""), shell("publish", "exit 3", "after = [\"build\"]"), policy]);
+    let yard = Yard::with_flows(&[("skips.toml", &text)]);
+    let ran = yard.run(&["run", "skips.toml", "--follow"]);
+    assert_eq!(ran.code, Some(0), "{ran}");
+    for line in [
+        "publish: skipped: it failed (exit 3), and its policy skips that\n",
+        "Outcome: Workflow run succeeded, with 1 failure skipped\n",
+    ] {
+        assert!(ran.out.contains(line), "{ran}");
+    }
+    let told = yard.json(&["run", "skips.toml", "--follow"]);
+    let job = format!("wf-{}-publish", told["run_id"].as_str().expect("it has an id"));
+    assert_eq!((&told["terminal_state"], &told["skipped_failures"]), (&json!("succeeded"), &json!([job])));
+    let list = yard.run(&["runs", "list"]).succeeded();
+    assert!(list.out.contains("succeeded, 1 failure skipped  1 succeeded, 1 failed and skipped"), "{list}");
+    assert_eq!(yard.json(&["runs", "list"])["runs"][0]["jobs"]["skipped_failures"], 1);
+    let run = told["run_id"].as_str().expect("it has an id");
+    let show = yard.run(&["runs", "show", run]).succeeded();
+    assert!(show.out.contains("Status: succeeded, 1 failure skipped\n"), "{show}");
+    assert!(show.out.contains("it failed (exit 3), and its policy skips that"), "{show}");
+    assert_eq!(yard.json(&["runs", "show", run])["jobs"][1]["skipped_failure"], true);
+    let explained = yard.run(&["runs", "explain", run]).succeeded();
+    let said = explained.out.split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(said.contains(" with 1 failure skipped: 1 succeeded, 1 failed and skipped."), "{said}");
+    assert!(
+        said.contains("publish failed with exit code 3, which its policy skips: command.run failed."),
+        "{said}"
+    );
+    let timeline = yard.run(&["runs", "timeline", run]).succeeded();
+    assert!(timeline.out.contains("succeeded, 1 failure skipped: "), "{timeline}");
 }

@@ -445,7 +445,7 @@ fn one_component_is_explained_by_itself() {
 #[test]
 fn programs_get_everything_with_instants_and_ids() {
     let shown = json(&["show", "order-2"]);
-    assert_eq!(fields(&shown), "asked inputs run time version work");
+    assert_eq!(fields(&shown), "asked inputs run skipped_failures time version work");
     assert_snapshot!(shown["run"], @r#"{"created_at":"2026-03-01T12:00:33.9Z","driven":false,"events":17,"id":"order-2","reason":null,"status":"failed","updated_at":"2026-03-01T12:05:00.7Z","wake_at":null,"workflow":"orders","workflow_version":1}"#);
     assert_snapshot!(shown["work"][1]["attempts"][2], @r#"{"action":"FAIL","decided_at":"2026-03-01T12:00:50.8Z","dispatched_at":["2026-03-01T12:00:49.3Z"],"due_at":null,"failure":"[503] the bank does not answer","number":2,"reason_code":"SCHED_MAX_RETRIES_REACHED","round":0}"#);
     assert_snapshot!(fields(&shown["work"][1]), @"attempts component due_at ended_at failure held id input is_look items state stretches undoes woken_at");

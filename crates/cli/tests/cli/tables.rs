@@ -314,10 +314,10 @@ fn what_is_piped_is_in_full() {
         &["jobs", "list"][..],
         &["jobs", "list", "--format", "table"],
         &["jobs", "list", "--format", "json"],
-        &["jobs", "list", "--format", "json", "--ids", "short", "--times", "relative"],
+        &["jobs", "list", "--format", "json", "--ids", "full", "--times", "absolute"],
         &["jobs", "schedule"],
         &["jobs", "schedule", "--format", "dag"],
-        &["jobs", "schedule", "--format", "json", "--ids", "short"],
+        &["jobs", "schedule", "--format", "json", "--ids", "full"],
     ] {
         let ran = yard.home.run(arguments).succeeded();
         assert!(ran.out.contains(&build) && !ran.out.contains(" ago"), "{arguments:?}: {ran}");

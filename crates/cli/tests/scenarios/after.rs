@@ -99,7 +99,9 @@ fn b_18_an_unreadable_predecessor_blocks_and_lists_go_on() {
     let desk = Desk::new();
     desk.file(".tidewheel/jobs/bad/job.json", "not-json");
     desk.put(job("one").after(&["bad"])).put(job("other"));
-    assert_eq!(desk.tick().started, ["other"]);
+    let ran = desk.run(&["tick", "--format", "json"]);
+    assert!(ran.code == Some(1) && ran.out.contains("job bad: its record cannot be read"), "{ran:?}");
+    assert_eq!(ran.json()["started"], serde_json::json!(["other"]));
     let (status, kind, detail) = desk.standing("one");
     assert_eq!((status.as_str(), kind.as_str()), ("blocked_by_dependency", "dependencies"));
     let start = "scheduler data error for job dependency bad: ";

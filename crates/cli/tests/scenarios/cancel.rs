@@ -55,9 +55,7 @@ fn i_87_a_waiting_job_is_ended_without_a_signal() {
 #[test]
 fn i_88_what_has_ended_cannot_be_ended() {
     let desk = Desk::new();
-    for status in
-        ["succeeded", "failed", "cancelled", "blocked_by_dependency", "blocked_by_approval", "skipped"]
-    {
+    for status in ["succeeded", "failed", "blocked_by_dependency", "blocked_by_approval", "skipped"] {
         desk.put(job(status).status(status));
         let before = fs::read(desk.in_jobs(status).join("job.json")).unwrap();
         let ran = desk.run(&["jobs", "cancel", status]);
@@ -65,6 +63,12 @@ fn i_88_what_has_ended_cannot_be_ended() {
         assert!(ran.err.contains(&format!("job {status} is not active")), "{ran:?}");
         assert_eq!(fs::read(desk.in_jobs(status).join("job.json")).unwrap(), before);
     }
+    // What is cancelled stays as it is, which is what was asked for.
+    desk.put(job("cancelled").status("cancelled"));
+    let before = fs::read(desk.in_jobs("cancelled").join("job.json")).unwrap();
+    let ran = desk.run(&["jobs", "cancel", "cancelled"]);
+    assert_eq!((ran.code, ran.out.as_str()), (Some(0), "Job cancelled is cancelled already\n"), "{ran:?}");
+    assert_eq!(fs::read(desk.in_jobs("cancelled").join("job.json")).unwrap(), before);
     let ran = desk.run(&["jobs", "cancel", "X"]);
     assert!(ran.code == Some(1) && ran.err.contains("no background job X"), "{ran:?}");
 }
@@ -148,4 +152,53 @@ fn n_164_cancelling_ends_every_descendant_before_its_locks_are_free() {
     assert_eq!(processes_with(&format!("TIDEWHEEL_JOB_ID={id}")), []);
     desk.wait(&next);
     assert!(desk.path("after").exists() && !desk.path("f").exists());
+}
+
+#[test]
+fn a_run_is_cancelled_as_a_whole_and_nothing_of_it_starts_meanwhile() {
+    let desk = Desk::new();
+    desk.file(".tidewheel/config.toml", "[scheduler]\ncapacity = 2\n");
+    desk.pipe("never");
+    // Two run and do not listen, many wait for a slot, one handler waits for a cancellation.
+    let stubborn = "trap '' TERM; echo x >>begun; : <never; sleep 600";
+    let mut nodes: Vec<(String, &str, &str)> =
+        vec![("s1".into(), stubborn, "on.cancelled = [\"tell\"]"), ("s2".into(), stubborn, "")];
+    nodes.extend((0..40).map(|n| (format!("w{n}"), "touch started", "")));
+    nodes.push(("tell".into(), "touch told", ""));
+    let nodes: Vec<(&str, &str, &str)> =
+        nodes.iter().map(|(id, run, more)| (id.as_str(), *run, *more)).collect();
+    desk.flow("many", &crate::runs::flow(&nodes));
+    let run = desk.enqueue(&["many"]);
+    eventually("both have begun", || {
+        fs::read_to_string(desk.path("begun")).is_ok_and(|begun| begun == "x\nx\n")
+    });
+    let ran = desk.run(&["runs", "cancel", &run, "--format", "json"]);
+    assert_eq!(ran.code, Some(0), "{ran:?}");
+    assert_eq!(ran.json()["cancelled"].as_array().unwrap().len(), 43, "{ran:?}");
+    assert!(!desk.path("started").exists() && !desk.path("told").exists());
+    for node in ["s1", "s2", "w0", "w39", "tell"] {
+        let record = desk.record(&format!("wf-{run}-{node}"));
+        assert_eq!((&record["status"], &record["exit_code"]), (&json!("cancelled"), &json!(143)), "{node}");
+    }
+    assert_eq!(processes_with(&format!("TIDEWHEEL_RUN={run}")), []);
+    let ran = desk.run(&["runs", "cancel", &run]);
+    assert!(ran.code == Some(0) && ran.out.contains("Run already cancelled"), "{ran:?}");
+}
+
+#[test]
+fn a_run_that_is_cancelled_keeps_what_had_succeeded_and_takes_no_loop() {
+    let desk = Desk::new();
+    desk.pipe("never");
+    let text = crate::runs::flow(&[
+        ("a", "echo a >>log", ""),
+        ("c", "touch begun; : <never", "after = [\"a\"]\non.cancelled = [\"a\"]"),
+    ]);
+    desk.flow("f", &text);
+    let run = desk.enqueue(&["f"]);
+    desk.has_begun(&format!("wf-{run}-c"), "begun");
+    let ran = desk.run(&["runs", "cancel", &run]);
+    assert_eq!(ran.code, Some(0), "{ran:?}");
+    let status = |node: &str| desk.status(&format!("wf-{run}-{node}"));
+    assert_eq!((status("a").as_str(), status("c").as_str()), ("succeeded", "cancelled"));
+    assert_eq!(desk.lines("log"), ["a"]);
 }

@@ -238,3 +238,40 @@ fn when_nothing_is_left_to_do_nothing_keeps_running() {
     eventually("the retry is done", || desk.status(&id) == "succeeded");
     eventually("everybody has gone", || desk.processes().is_empty());
 }
+
+#[test]
+fn a_run_that_a_job_follows_gets_the_slot_of_the_job() {
+    let desk = Desk::new();
+    desk.file(".tidewheel/config.toml", "[scheduler]\ncapacity = 1\n");
+    let binary = env!("CARGO_BIN_EXE_tidewheel");
+    desk.flow("inner", &crate::runs::flow_of("echo inner >>log"));
+    desk.flow("middle", &crate::runs::flow_of(&format!("{binary} run inner --follow && echo middle >>log")));
+    desk.flow("outer", &crate::runs::flow_of(&format!("{binary} run middle --follow && echo outer >>log")));
+    let ran = desk.run(&["run", "outer", "--follow"]);
+    assert_eq!(ran.code, Some(0), "{ran:?}");
+    assert_eq!(desk.lines("log"), ["inner", "middle", "outer"]);
+}
+
+#[test]
+fn who_waits_for_the_scheduler_lock_says_who_holds_it() {
+    use std::io::{BufRead as _, BufReader};
+    let desk = Desk::new();
+    desk.tick();
+    let lock = std::fs::File::options().read(true).write(true).open(desk.in_jobs("scheduler.lock")).unwrap();
+    lock.lock().unwrap();
+    for arguments in [&["tick"][..], &["jobs", "gc"]] {
+        let mut child = desk.command(arguments).spawn().unwrap();
+        let mut line = String::new();
+        BufReader::new(child.stderr.take().unwrap()).read_line(&mut line).unwrap();
+        child.kill().unwrap();
+        child.wait().unwrap();
+        let holder = format!("waiting for the scheduler lock, which process {} holds", std::process::id());
+        let unlisted = "waiting for the scheduler lock, which another process holds";
+        assert!(line.contains(&holder) || line.contains(unlisted), "{line}");
+    }
+    drop(lock);
+    // The holder says what it does and since when, for people who look.
+    assert_eq!(desk.run(&["tick"]).code, Some(0));
+    let content = std::fs::read_to_string(desk.in_jobs("scheduler.lock")).unwrap();
+    assert!(content.contains(" tidewheel tick, since 20"), "{content}");
+}

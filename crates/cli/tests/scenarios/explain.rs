@@ -228,7 +228,7 @@ fn the_repository_is_looked_at_and_not_touched() {
     let (_, text) = told(&desk, "pinned");
     says(&text, &format!("`main` stands at {}, and has to stand at {} again", &second[..12], &first[..12]));
     let (_, text) = told(&desk, "clean");
-    says(&text, "clean waits: working tree has uncommitted or untracked changes. Somebody has to commit");
+    says(&text, "clean waits: working tree has uncommitted or untracked changes. A person has to commit");
     let (needs, text) = told(&desk, "needs");
     assert_eq!(kinds(&needs), [("needs", "missing_artifact")]);
     says(&text, "awaiting producer for custom:acme:k");
@@ -269,7 +269,7 @@ fn a_lost_supervisor_and_a_cancelled_attempt_are_told_as_such() {
     desk.tick();
     let (lost, text) = told(&desk, "lost");
     assert_eq!((&lost["status"], &lost["attempts"][0]["outcome"]), (&json!("failed"), &json!("lost")));
-    says(&text, "was lost: whoever supervised it was gone");
+    says(&text, "was lost: its supervisor was gone");
 }
 
 #[test]

@@ -132,8 +132,6 @@ fn hostile_names_in_a_record_are_refused_when_the_node_runs() {
 fn what_an_operation_needs_or_does_not_know_is_found_before_it_runs() {
     let desk = repository();
     let cases = [
-        (builtin("n", "git.stage_commit", ""), "needs a message arg for git.stage_commit"),
-        (builtin("n", "git.stage_commit", "args = { message = ' ' }"), "needs a message arg"),
         (builtin("n", "git.integrate_plan_branch", "args = { slug = 'a' }"), "needs a target arg"),
         (
             builtin("n", "git.integrate_plan_branch", "args = { source = 'a', target = 'a' }"),

@@ -77,6 +77,11 @@ fn a_job_that_is_cancelled_while_it_waits_goes_back() {
     desk.wait(&a);
     let ran = desk.run(&["jobs", "cancel", &b]);
     assert_eq!(ran.code, Some(0), "{ran:?}");
+    // What a person has just cancelled does not run again at once: the loop waits for a person.
+    assert_eq!((desk.status(&a).as_str(), desk.lines("log").len()), ("waiting_on_approval", 1));
+    assert!(ran.err.contains(&format!("`tidewheel jobs approve {a}`")), "{ran:?}");
+    assert!(desk.standing(&a).2.contains("was cancelled: approve to go back"), "{:?}", desk.standing(&a));
+    assert_eq!(desk.run(&["jobs", "approve", &a]).code, Some(0));
     desk.wait(&a);
     assert_eq!((desk.status(&b).as_str(), desk.lines("log").len()), ("waiting_on_approval", 2));
     assert!(!desk.in_jobs(&b).join("outcome.json").exists(), "it is not over");
@@ -113,6 +118,8 @@ fn a_running_job_that_is_cancelled_goes_back_and_that_is_no_error() {
     std::fs::remove_file(desk.path("begun")).unwrap();
     let ran = desk.run(&["jobs", "cancel", &c]);
     assert_eq!(ran.code, Some(0), "{ran:?}");
+    assert_eq!((desk.status(&a).as_str(), desk.lines("log").len()), ("waiting_on_approval", 2), "{ran:?}");
+    assert_eq!(desk.run(&["jobs", "approve", &a]).code, Some(0));
     desk.wait(&a);
     desk.has_begun(&c, "begun");
     assert_eq!(desk.lines("log"), ["a", "c", "a", "c"]);
@@ -222,4 +229,36 @@ fn a_loop_that_is_used_up_is_told_as_that() {
     let told = desk.json(&["jobs", "explain", "loop"]);
     let summary = told["summary"].as_str().unwrap();
     assert!(summary.contains("ended as blocked") && summary.ends_with(&format!(": {why}.")), "{summary}");
+}
+
+#[test]
+fn a_handler_of_a_failure_runs_when_the_loop_gives_up() {
+    let desk = Desk::new();
+    let more =
+        "after = [\"a\"]\non.failed = [\"a\", \"tell\"]\nretry = { mode = \"on_failure\", budget = 1 }";
+    let text = flow(&[("a", "echo a >>log", ""), ("check", "exit 1", more), ("tell", "echo told >>log", "")]);
+    desk.flow("f", &text);
+    let ran = desk.run(&["run", "f", "--follow", "--format", "json"]);
+    let run = ran.json()["run_id"].as_str().unwrap().to_owned();
+    assert_eq!(ran.code, Some(10), "the run is blocked, even when a handler ran: {ran:?}");
+    assert_eq!(desk.lines("log"), ["a", "a", "told"]);
+    assert_eq!(desk.status(&format!("wf-{run}-check")), "blocked_by_dependency");
+    assert_eq!(desk.status(&format!("wf-{run}-tell")), "succeeded");
+}
+
+#[test]
+fn a_retry_of_a_person_fills_the_budget_of_a_loop_again() {
+    let desk = Desk::new();
+    let gate = "kind = \"gate\"\nuses = \"control.gate.stop_condition\"\n\
+                gates = [{ kind = \"script\", script = \"test -e enough\" }]\n\
+                retry = { mode = \"until_gate\", budget = 2 }\non.failed = [\"a\"]\nafter = [\"a\"]\n";
+    let text = flow(&[("a", "echo a >>log", "")]) + "[[nodes]]\nid = \"enough\"\n" + gate;
+    desk.flow("f", &text);
+    let ran = desk.run(&["run", "f", "--follow", "--format", "json"]);
+    assert_eq!((ran.code, desk.lines("log").len()), (Some(10), 3), "{ran:?}");
+    let run = ran.json()["run_id"].as_str().unwrap().to_owned();
+    let ran = desk.run(&["jobs", "retry", &format!("wf-{run}-a")]);
+    assert_eq!(ran.code, Some(0), "{ran:?}");
+    assert_eq!(desk.run(&["jobs", "wait", &format!("run:{run}")]).code, Some(10));
+    assert_eq!(desk.lines("log").len(), 6, "as many rounds as at first");
 }

@@ -373,3 +373,28 @@ fn h_81_merges_are_known_by_what_they_do() {
     }
     assert_eq!(desk.run(&["jobs", "retry", "other"]).code, Some(0));
 }
+
+#[test]
+fn a_retry_says_that_it_runs_the_text_of_then() {
+    let desk = Desk::new();
+    desk.flow("f", &crate::runs::flow_of("echo old >>log; exit 1"));
+    let run = desk.enqueue(&["f"]);
+    let id = format!("wf-{run}-one");
+    desk.wait(&id);
+    let ran = desk.run(&["jobs", "retry", &id]);
+    assert!(ran.code == Some(0) && !ran.err.contains("template"), "nothing has changed: {ran:?}");
+    desk.wait(&id);
+    desk.flow("f", &crate::runs::flow_of("echo new >>log"));
+    for arguments in [["jobs", "retry", id.as_str()], ["runs", "retry", run.as_str()]] {
+        let ran = desk.run(&arguments);
+        assert_eq!(ran.code, Some(0), "{ran:?}");
+        let says =
+            format!("template `f` has changed since run {run} was enqueued; a retry runs the text of then");
+        assert!(ran.err.contains(&says) && ran.err.contains("`tidewheel run f`"), "{ran:?}");
+        desk.wait(&id);
+    }
+    assert_eq!(desk.lines("log"), ["old"; 4]);
+    std::fs::remove_file(desk.path(".tidewheel/workflows/f.toml")).unwrap();
+    let ran = desk.run(&["jobs", "retry", &id]);
+    assert!(ran.err.contains("template `f` is gone"), "{ran:?}");
+}

@@ -337,6 +337,7 @@ produces.succeeded = [{ custom = { type_id = "c-${word}", key = "${msg}" } }]
 locks = [{ key = "branch:${word}", mode = "exclusive" }]
 gates = [{ kind = "approval", required = "${gated}" }]
 retry = { mode = "on_failure", budget = "${budget}" }
+on.failed = ["one"]
 "#;
     desk.flow("say", text);
     let log = |run: &str| {
@@ -562,6 +563,34 @@ fn l_134_repeated_runs_come_one_after_the_other() {
     for bad in ["0", "-1", "x"] {
         assert_eq!(desk.run(&["run", "again", "--repeat", bad]).code, Some(2), "{bad}");
     }
+}
+
+#[test]
+fn runs_after_one_whose_optional_end_failed_run_and_after_another_skip_are_no_success() {
+    let desk = Desk::new();
+    let optional = "[[policies]]\nmatch = { name = \"extra\" }\non_failure = \"skip\"\n";
+    // The last node of a run failed, and its policy says to skip that.
+    let ends = [("one", "echo one >>log", ""), ("extra", "exit 3", "after = [\"one\"]")];
+    desk.flow("optional", &(flow(&ends) + optional));
+    let ran = desk.run(&["run", "optional", "--repeat", "3", "--follow"]);
+    assert_eq!((ran.code, desk.lines("log").len()), (Some(0), 3), "{ran:?}");
+    let first = desk.enqueue(&["optional"]);
+    desk.wait(&format!("run:{first}"));
+    desk.flow("next", &flow_of("echo next >>log"));
+    let ran = desk.run(&["run", "next", "--after", &format!("run:{first}"), "--follow"]);
+    assert_eq!((ran.code, desk.lines("log").last().map(String::as_str)), (Some(0), Some("next")), "{ran:?}");
+    // The last node was skipped because of the one before it; nothing says that its work may be missing.
+    let chain = [("extra", "exit 3", ""), ("last", "echo last >>log", "after = [\"extra\"]")];
+    desk.flow("chain", &(flow(&chain) + optional));
+    let ran = desk.run(&["run", "chain", "--repeat", "2", "--follow", "--format", "json"]);
+    assert_eq!(ran.code, Some(10), "{ran:?}");
+    let second = ran.json()["runs"][1]["run_id"].as_str().unwrap().to_owned();
+    let (status, _, detail) = desk.standing(&format!("wf-{second}-extra"));
+    assert_eq!(status, "blocked_by_dependency");
+    assert!(
+        detail.starts_with("dependency failed for job wf-run_") && detail.ends_with("(skipped)"),
+        "{detail}"
+    );
 }
 
 #[test]

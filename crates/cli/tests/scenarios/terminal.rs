@@ -192,7 +192,7 @@ fn a_job_is_approved_from_the_watch_after_a_question() {
     tty.shows("succeeded");
     // Twice is refused, and the watch goes on.
     tty.press("a");
-    tty.shows("waits for nobody's approval");
+    tty.shows("does not wait for approval");
     tty.press("\r");
     tty.shows("[stdout] shipped");
     tty.press("\u{1b}");

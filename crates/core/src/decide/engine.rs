@@ -1,6 +1,10 @@
 //! The engine: budgets that are valid by construction, and the wiring that puts it into a caller's turn.
 
 use super::envelope::{LONGEST_BACKOFF_MS, MOST_DIAGNOSTICS, MOST_REASON_CODES};
+use super::reason::{Capability, ReasonCode};
+
+/// Engines never call engines: the operating system above them does.
+const ALLOWED_CALLERS: &str = "SELENE_OS_ONLY";
 
 /// The scheduler engine. It holds budgets and nothing else: equal requests get equal answers.
 ///
@@ -20,7 +24,84 @@ pub struct Engine {
     budgets: Budgets,
 }
 
+/// What the façade says of itself to the system that calls it.
+///
+/// ```
+/// # use tidewheel_core as tidewheel;
+/// use tidewheel::decide::Engine;
+///
+/// let header = Engine::HEADER;
+/// assert_eq!((header.engine_id, header.placement), ("PH1.SCHED", "ENTERPRISE_SUPPORT"));
+/// assert_eq!(header.capabilities[0].allowed_callers, "SELENE_OS_ONLY");
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize)]
+pub struct EngineHeader {
+    /// What the engine is known by.
+    pub engine_id: &'static str,
+    /// What it is for.
+    pub role: &'static str,
+    /// Where it stands among the engines.
+    pub placement: &'static str,
+    /// The version of the requests that it takes.
+    pub schema_version: u32,
+    /// What may be asked of it.
+    pub capabilities: &'static [EngineCapability],
+}
+
+/// One thing that may be asked of the façade.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize)]
+pub struct EngineCapability {
+    /// What it is asked as.
+    pub capability_id: Capability,
+    /// Who may ask.
+    pub allowed_callers: &'static str,
+    /// What it does beside answering.
+    pub side_effects: &'static str,
+    /// What an answer or a refusal may say.
+    pub reason_codes: &'static [ReasonCode],
+}
+
 impl Engine {
+    /// What the façade says of itself.
+    pub const HEADER: EngineHeader = EngineHeader {
+        engine_id: "PH1.SCHED",
+        role: "deterministic scheduler decision engine for WorkOrder retry/wait/fail control",
+        placement: "ENTERPRISE_SUPPORT",
+        schema_version: 1,
+        capabilities: &[
+            EngineCapability {
+                capability_id: Capability::PolicyEvaluate,
+                allowed_callers: ALLOWED_CALLERS,
+                side_effects: "NONE",
+                reason_codes: &[
+                    ReasonCode::OkPolicyEvaluate,
+                    ReasonCode::Timeout,
+                    ReasonCode::MaxRetriesReached,
+                    ReasonCode::NotRetryable,
+                    ReasonCode::InputSchemaInvalid,
+                    ReasonCode::UpstreamInputMissing,
+                    ReasonCode::BudgetExceeded,
+                    ReasonCode::InternalPipelineError,
+                ],
+            },
+            EngineCapability {
+                capability_id: Capability::DecisionCompute,
+                allowed_callers: ALLOWED_CALLERS,
+                side_effects: "NONE",
+                reason_codes: &[
+                    ReasonCode::OkDecisionCompute,
+                    ReasonCode::RetryScheduled,
+                    ReasonCode::Timeout,
+                    ReasonCode::MaxRetriesReached,
+                    ReasonCode::NotRetryable,
+                    ReasonCode::InputSchemaInvalid,
+                    ReasonCode::BudgetExceeded,
+                    ReasonCode::InternalPipelineError,
+                ],
+            },
+        ],
+    };
+
     /// Returns an engine with these budgets.
     ///
     /// # Errors

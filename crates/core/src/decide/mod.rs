@@ -18,7 +18,7 @@ mod turn;
 
 pub use answer::Answer;
 pub use compute::{Computation, ComputeRequest};
-pub use engine::{Budgets, ConfigError, Engine, Wiring};
+pub use engine::{Budgets, ConfigError, Engine, EngineCapability, EngineHeader, Wiring};
 pub use envelope::{Envelope, WorkOrder};
 pub use evaluate::{EvaluateRequest, Evaluation, StepState};
 pub use kernel::{

@@ -20,6 +20,8 @@ pub struct Executed {
     pub(crate) at: Option<Timestamp>,
     /// Whether what its input caused is to be undone.
     pub(crate) undoes: bool,
+    /// Whether its last attempt did not begin.
+    pub(crate) is_unbegun: bool,
 }
 
 /// What came of it.
@@ -33,6 +35,28 @@ pub enum Outcome {
     Failed(Failure),
     /// Nothing: it failed, and its policy lets that pass.
     Skipped(Failure),
+}
+
+impl Outcome {
+    /// Makes a value that no store can keep the failure of the work that gave it.
+    ///
+    /// ```
+    /// # use tidewheel_core as tidewheel;
+    /// use tidewheel::Outcome;
+    /// use tidewheel::fact::Value;
+    ///
+    /// let outcome = Outcome::Completed(Value::new(f64::NAN)).storable();
+    /// assert!(matches!(outcome, Outcome::Failed(failure) if failure.code == Some("unserialisable".into())));
+    /// ```
+    #[must_use]
+    pub fn storable(self) -> Self {
+        let failure = match &self {
+            Self::Completed(value) => value.unserialisable(),
+            Self::FannedOut(values) => values.iter().find_map(Value::unserialisable),
+            Self::Failed(_) | Self::Skipped(_) => None,
+        };
+        failure.map_or(self, Self::Failed)
+    }
 }
 
 /// The right to end a piece of work that was handed out, apart from the work itself.
@@ -82,11 +106,18 @@ impl Executed {
         Self { undoes: true, ..self }
     }
 
+    /// Says that its last attempt did not begin, so that it does not count: it was too late for it. Work that was not
+    /// handed out can be ended so.
+    #[must_use]
+    pub fn unbegun(self) -> Self {
+        Self { attempts: self.attempts.saturating_sub(1), is_unbegun: true, ..self }
+    }
+
     /// Adds the attempts that failed before, in order.
     #[must_use]
     pub fn after_attempts(self, failed: Vec<FailedAttempt>) -> Self {
         let before = failed.last().map_or(0, |last| last.decided.decision.attempt_next);
-        Self { attempts: self.attempts.max(before + 1), failed, ..self }
+        Self { attempts: self.attempts.max(before + u32::from(!self.is_unbegun)), failed, ..self }
     }
 }
 
@@ -119,6 +150,7 @@ impl Ticket {
     #[must_use]
     pub fn executed(self, outcome: Outcome) -> Executed {
         let Self { run, act, attempts, round: _ } = self;
-        Executed { run, act, outcome, attempts, failed: Vec::new(), last: None, at: None, undoes: false }
+        let (failed, last, at) = (Vec::new(), None, None);
+        Executed { run, act, outcome, attempts, failed, last, at, undoes: false, is_unbegun: false }
     }
 }

@@ -1,12 +1,10 @@
 //! What is called before and after the work of a component. A hook that panics is a failure of the work.
 
-use std::panic::{AssertUnwindSafe, catch_unwind};
-
 use super::executed::Outcome;
 use super::runnable::Runnable;
 use crate::event::Phase;
 use crate::policy::{Failure, Kind};
-use crate::work::panicked;
+use crate::work::call_user;
 use crate::workflow::Op;
 
 impl Runnable {
@@ -27,10 +25,7 @@ impl Runnable {
         }
         let input = self.input.whole();
         let call = || hooks.iter().try_for_each(|hook| hook(&self.node(), &input));
-        match catch_unwind(AssertUnwindSafe(call)) {
-            Ok(result) => result.err(),
-            Err(payload) => Some(panicked(payload.as_ref())),
-        }
+        call_user(call).flatten().err()
     }
 
     pub(super) fn after_hooks(&self, outcome: Outcome) -> Outcome {
@@ -41,10 +36,9 @@ impl Runnable {
         }
         let input = self.input.whole();
         let call = || hooks.iter().try_for_each(|hook| hook(&self.node(), &input, output));
-        match catch_unwind(AssertUnwindSafe(call)) {
-            Ok(Ok(())) => outcome,
-            Ok(Err(failure)) => Outcome::Failed(failure),
-            Err(payload) => Outcome::Failed(panicked(payload.as_ref())),
+        match call_user(call).flatten() {
+            Ok(()) => outcome,
+            Err(failure) => Outcome::Failed(failure),
         }
     }
 }

@@ -11,8 +11,9 @@ use super::start::{Started, completed};
 use super::wait::wait_for;
 use crate::event::{ActIx, Phase};
 use crate::fact::{FactId, NodeId, RunId, RunnableId, Value};
-use crate::policy::{NodeInfo, Overrides, Resolved};
+use crate::policy::{IdempotencyKey, NodeInfo, Overrides, Resolved};
 use crate::time::Timestamp;
+use crate::verdict::Verdicts;
 use crate::work::{Cancellation, RunContext, Signals, Work};
 use crate::workflow::{Assigned, Graph, NodeIx, Op};
 
@@ -30,7 +31,9 @@ pub struct Runnable {
     pub(crate) started_at: Option<Timestamp>,
     pub(crate) accepted_at: Option<Timestamp>,
     pub(crate) input: Input,
-    pub(crate) meta: BTreeMap<String, Value>,
+    pub(crate) meta: BTreeMap<String, Option<Value>>,
+    /// What named conditions said of its fact, where it is a condition or a rule that asks them.
+    pub(crate) verdicts: Option<Arc<Verdicts>>,
     pub(crate) context: Arc<RunContext>,
     pub(crate) assigned: Arc<Assigned>,
     /// `None` as long as nobody asked for something special.
@@ -81,10 +84,30 @@ impl Runnable {
         runnable_id(&self.run, self.graph.node(self.node).id, self.fact, self.phase)
     }
 
-    /// Returns what pieces of work of its node share that have this key, in all runs.
+    /// Returns what pieces of work share that have this key, in all runs: those of its node in its workflow, or those of
+    /// the scope that its policy names.
     #[must_use]
     pub fn shared_id(&self, key: &str) -> RunnableId {
+        match self.policy().idempotency_key.as_ref().and_then(IdempotencyKey::scope) {
+            Some(scope) => RunnableId::hashed(&[b"key of scope\0", scope.as_bytes(), b"\0", key.as_bytes()]),
+            None => {
+                let (workflow, node) = (self.workflow_name().as_bytes(), self.graph.node(self.node).id);
+                RunnableId::hashed(&[b"key of node\0", workflow, b"\0", &node.to_bytes(), key.as_bytes()])
+            }
+        }
+    }
+
+    /// Returns what the same pieces of work shared in stores of releases before keys had scopes, in which workflows with
+    /// equal nodes met.
+    #[must_use]
+    pub fn unscoped_id(&self, key: &str) -> RunnableId {
         RunnableId::hashed(&[b"key\0", &self.graph.node(self.node).id.to_bytes(), key.as_bytes()])
+    }
+
+    /// Returns the name of its workflow.
+    #[must_use]
+    pub fn workflow_name(&self) -> &str {
+        &self.graph.name
     }
 
     /// Returns it as a record.

@@ -1,20 +1,23 @@
 //! How a piece of work is begun: its function, its condition, or what undoes it. Who waits for it is up to others.
 
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::Pin;
 use std::sync::Arc;
 
 use super::executed::Outcome;
 use super::runnable::{Input, Runnable};
+use crate::condition::verdict;
 use crate::event::Phase;
 use crate::fact::Value;
 use crate::policy::{Compensation, Failure, Kind};
-use crate::prepare::verdict;
-use crate::work::{Context, ContextParts, Running, Work, panicked};
+use crate::verdict::{Turn, Verdicts};
+use crate::work::{Context, ContextParts, Running, Work, call_user};
 use crate::workflow::{Check, Graph, Op, Reducer};
 
 impl Runnable {
     pub(super) fn start(&self) -> Started {
+        if let Some(failure) = self.assigned.refusal(self.node) {
+            return Started::Over(Outcome::Failed(failure.clone()));
+        }
         if let Some(failure) = self.before_hooks() {
             return Started::Over(Outcome::Failed(failure));
         }
@@ -39,11 +42,16 @@ impl Runnable {
         if let (Phase::Match, Input::Value(value)) = (self.phase, &self.input) {
             let check = match &self.graph.node(self.node).op {
                 Op::Rule { test, .. } => test.clone(),
-                Op::Condition(work) => Check::Inline(work.clone()),
+                Op::Condition(_) => Check::Named(self.node),
                 _ => Check::All(Vec::new()),
             };
-            let asked =
-                Asked { graph: Arc::clone(&self.graph), context: self.context_here(), value: value.clone() };
+            let asked = Asked {
+                graph: Arc::clone(&self.graph),
+                context: self.context_here(),
+                value: value.clone(),
+                verdicts: self.verdicts.clone(),
+                turn: (self.round, self.attempt),
+            };
             return Started::Later(Box::pin(async move { asked.is_true(check).await.map(Value::new) }));
         }
         match (&self.graph.node(self.node).op, &self.input) {
@@ -121,6 +129,8 @@ struct Asked {
     graph: Arc<Graph>,
     context: Context,
     value: Value,
+    verdicts: Option<Arc<Verdicts>>,
+    turn: Turn,
 }
 
 impl Asked {
@@ -130,7 +140,10 @@ impl Asked {
         Box::pin(async move {
             match check {
                 Check::Named(node) => match &self.graph.node(node).op {
-                    Op::Condition(work) => self.ask(work).await,
+                    Op::Condition(work) => match &self.verdicts {
+                        Some(verdicts) => verdicts.answer(node, self.turn, self.ask(work)).await,
+                        None => self.ask(work).await,
+                    },
                     _ => Ok(false),
                 },
                 Check::Inline(work) => self.ask(&work).await,
@@ -171,8 +184,5 @@ pub(super) fn completed(result: Result<Value, Failure>) -> Outcome {
 }
 
 fn caught(work: impl FnOnce() -> Result<Value, Failure>) -> Outcome {
-    match catch_unwind(AssertUnwindSafe(work)) {
-        Ok(result) => completed(result),
-        Err(payload) => Outcome::Failed(panicked(payload.as_ref())),
-    }
+    completed(call_user(work).flatten())
 }

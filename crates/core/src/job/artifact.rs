@@ -7,8 +7,11 @@ use serde::{Deserialize, Serialize};
 use super::id::{Branch, JobId, Slug};
 
 /// Something that is there or not: made by a job, or by hand.
+///
+/// Fields of a later release are passed over, as everywhere in a record; templates have a reader of their own, which
+/// refuses them.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case", deny_unknown_fields)]
+#[serde(rename_all = "snake_case")]
 pub enum Artifact {
     /// The branch of a plan exists.
     PlanBranch {

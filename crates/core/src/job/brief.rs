@@ -64,6 +64,25 @@ impl Brief {
     pub const fn is_open(&self) -> bool {
         self.status.is_active() || self.goes_back.is_some()
     }
+
+    /// Returns whether an attempt of the job is in the hands of a worker outside.
+    #[must_use]
+    pub const fn is_outside(&self) -> bool {
+        self.schedule.external.is_some()
+    }
+
+    /// Returns whether the job holds its locks and limits: it runs, here or outside.
+    #[must_use]
+    pub const fn holds_locks(&self) -> bool {
+        matches!(self.status, JobStatus::Running) || self.is_outside()
+    }
+
+    /// Returns whether the job failed and its policy said to skip the failure. A job that a gate skips has no exit code,
+    /// and one that found nothing to do has zero.
+    #[must_use]
+    pub const fn is_skipped_failure(&self) -> bool {
+        matches!(self.status, JobStatus::Skipped) && matches!(self.exit_code, Some(code) if code != 0)
+    }
 }
 
 impl From<&Record> for Brief {

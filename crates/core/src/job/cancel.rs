@@ -9,6 +9,7 @@ use super::outcome::{JobOutcome, NodeOutcome};
 use super::record::Record;
 use super::reset::Cleanup;
 use super::status::JobStatus;
+use crate::command::{Effect, RunCommand};
 use crate::time::Timestamp;
 
 /// Why a job cannot be cancelled.
@@ -25,7 +26,7 @@ pub fn cancel(
     cleanup: &Cleanup,
     at: Timestamp,
 ) -> Result<(JobOutcome, JobEvent), CancelError> {
-    if record.status.is_terminal() {
+    if RunCommand::Cancel.effect_on_job(record.status) != Effect::Acts {
         return Err(CancelError(record.id.clone()));
     }
     let outcome = conclude(record, Some(CANCELLED), None, Vec::new(), (JobStatus::Cancelled, at));

@@ -17,68 +17,101 @@ pub struct Attic<'a> {
     pub unreadable: &'a BTreeMap<String, String>,
     /// The runs that have a manifest.
     pub manifests: &'a BTreeSet<RunId>,
+    /// Jobs that own a worktree in which an open job works, or is going to.
+    pub in_use: &'a BTreeSet<JobId>,
     /// How old is old, in days.
     pub days: u32,
     /// The present.
     pub now: Timestamp,
 }
 
-/// What is removed.
+/// What is removed, and what stays although it is old.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Collected {
-    /// Jobs with all that is theirs, in the order in which they were enqueued.
-    pub jobs: Vec<JobId>,
-    /// Runs of which no job is left. What [`marks_of`] says of their manifests is removed, too.
-    pub runs: Vec<RunId>,
-    /// The custom artifacts of removed jobs that belong to no run.
-    pub unmarks: Vec<(JobId, Artifact)>,
-    /// Old jobs that stay because others need them.
+    /// What is removed, each as a whole or not at all.
+    pub units: Vec<CollectUnit>,
+    /// Old jobs that stay because others need them, or because a job of their run stays.
     pub kept: Vec<JobId>,
+}
+
+/// A run with all of its jobs, or a job that belongs to no run.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct CollectUnit {
+    /// The run. What [`marks_of`] says of its manifest is removed, too.
+    pub run: Option<RunId>,
+    /// Its jobs, in the order in which they were enqueued.
+    pub jobs: Vec<JobId>,
+    /// The custom artifacts that its jobs may have marked, as their records say.
+    pub unmarks: Vec<(JobId, Artifact)>,
 }
 
 /// A run that was not enqueued completely after this long never will be.
 const ABANDONED: Span = Span::from_secs(86_400);
 
-/// Decides what is removed: jobs that ended so many days ago and that no open job needs, by `after` or by an artifact,
-/// or because they are of one run; runs without jobs; and what was left of runs that were never enqueued completely.
+/// Decides what is removed: runs and jobs that ended so many days ago and that no open job needs, by `after`, by an
+/// artifact or by a worktree; runs without jobs; and what was left of runs that were never enqueued completely. A run is
+/// removed when all of its jobs can be.
 #[must_use]
 pub fn collect(attic: &Attic<'_>) -> Collected {
     let age = Span::from_millis(u64::from(attic.days).saturating_mul(ABANDONED.as_millis()));
     let is_enqueued = |job: &Brief| job.run.as_ref().is_none_or(|run| attic.manifests.contains(run));
     let needed = needed(attic.jobs, is_enqueued);
-    let mut collected = Collected::default();
-    let mut left: BTreeSet<&RunId> = BTreeSet::new();
-    let mut seen: BTreeSet<&RunId> = attic.manifests.iter().collect();
-    let mut sorted: Vec<&Brief> = attic.jobs.values().collect();
-    sorted.sort_unstable_by_key(|job| (job.created_at, &job.id));
-    for job in sorted {
-        let is_old = if is_enqueued(job) {
+    let is_old = |job: &Brief| {
+        if is_enqueued(job) {
             let ended = job.finished_at.unwrap_or(job.created_at);
             !job.is_open() && attic.now.has_reached(ended, age)
         } else {
             attic.now.has_reached(job.created_at, ABANDONED)
-        };
-        let stays = !is_old || needed.contains(&job.id);
-        if is_old && stays {
-            collected.kept.push(job.id.clone());
         }
-        if stays {
-            left.extend(&job.run);
+    };
+    let mut sorted: Vec<&Brief> = attic.jobs.values().collect();
+    sorted.sort_unstable_by_key(|job| (job.created_at, &job.id));
+    let stays =
+        |job: &Brief| !is_old(job) || needed.contains(&job.id) || attic.in_use.contains(job.id.as_str());
+    let run_of = |job: &'_ Brief| job.run.clone().filter(|_| is_enqueued(job));
+    let mut staying: BTreeSet<RunId> =
+        sorted.iter().filter(|job| stays(job)).filter_map(|job| run_of(job)).collect();
+    let unreadable = attic.manifests.iter().filter(|run| has_unreadable(attic.unreadable, run));
+    staying.extend(unreadable.cloned());
+    let mut collected = Collected::default();
+    let mut places: BTreeMap<RunId, usize> = BTreeMap::new();
+    for job in sorted {
+        let run = run_of(job);
+        if stays(job) || run.as_ref().is_some_and(|run| staying.contains(run)) {
+            if is_old(job) {
+                collected.kept.push(job.id.clone());
+            }
             continue;
         }
-        seen.extend(&job.run);
-        collected.jobs.push(job.id.clone());
-        if job.run.is_none() {
-            let custom = job.schedule.artifacts.iter().filter(|made| matches!(made, Artifact::Custom { .. }));
-            collected.unmarks.extend(custom.map(|made| (job.id.clone(), made.clone())));
+        let next = collected.units.len();
+        let place = run.as_ref().map_or(next, |run| *places.entry(run.clone()).or_insert(next));
+        if place == next {
+            collected.units.push(CollectUnit { run, ..CollectUnit::default() });
         }
+        let unit = &mut collected.units[place];
+        unit.jobs.push(job.id.clone());
+        let custom = job.schedule.artifacts.iter().filter(|made| matches!(made, Artifact::Custom { .. }));
+        unit.unmarks.extend(custom.map(|made| (job.id.clone(), made.clone())));
     }
-    let gone = seen.difference(&left).filter(|run| !has_unreadable(attic.unreadable, run));
-    collected.runs = gone.map(|run| (*run).clone()).collect();
+    let empty = attic.manifests.iter().filter(|run| !staying.contains(*run) && !places.contains_key(*run));
+    let empty = empty.map(|run| CollectUnit { run: Some(run.clone()), ..CollectUnit::default() });
+    collected.units.extend(empty);
     collected
 }
 
-/// Tells whether a record that cannot be read is that of a job of a run, by its name.
+impl Collected {
+    /// Returns the jobs that are removed.
+    pub fn jobs(&self) -> impl Iterator<Item = &JobId> {
+        self.units.iter().flat_map(|unit| &unit.jobs)
+    }
+
+    /// Returns the runs that are removed.
+    pub fn runs(&self) -> impl Iterator<Item = &RunId> {
+        self.units.iter().filter_map(|unit| unit.run.as_ref())
+    }
+}
+
+/// Returns whether a record that cannot be read is that of a job of a run, by its name.
 fn has_unreadable(unreadable: &BTreeMap<String, String>, run: &RunId) -> bool {
     let prefix = format!("wf-{run}-");
     unreadable.range(prefix.clone()..).next().is_some_and(|(name, _)| name.starts_with(&prefix))

@@ -4,6 +4,7 @@
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 
+use super::script::{foreign_interpreter, script_argv};
 use crate::document::{self, Data, Entry, Format, Node, Problem, Problems, Report, Table};
 use crate::policy::{self, Limit, Policy, Rules, word_enum};
 use crate::time::Span;
@@ -35,9 +36,9 @@ pub struct Config {
     pub agents: BTreeMap<String, Agent>,
     /// The variables of the environment whose values are hidden wherever something is kept or shown.
     pub secrets: Vec<String>,
-    /// How many jobs run at once; as many as there are cores where nobody says.
+    /// How many jobs run at once; by default as many as there are cores.
     pub capacity: Option<u32>,
-    /// How often is looked at what nobody tells of.
+    /// How often the scheduler checks conditions outside of it, such as branches and a clean tree.
     pub probe_interval: Span,
     /// Whether a job that is cancelled loses its worktree.
     pub cleanup_worktree: bool,
@@ -80,7 +81,7 @@ pub struct Agent {
     pub env: Vec<String>,
     /// How long it may take.
     pub timeout: Option<Span>,
-    /// Where it runs, relative to the root of the repository; where its node runs, if nobody says.
+    /// Where it runs, relative to the root of the repository; by default where its node runs.
     pub cwd: Option<String>,
 }
 
@@ -248,7 +249,15 @@ fn agents(top: &mut Table<'_>, report: &mut Report<'_>) -> BTreeMap<String, Agen
         let Some(mut agent) = report.table(&format!("agents.{key}"), value) else { continue };
         let command = agent.required("command", report, |agent, name, _| agent.take(name));
         let args = agent.list("args", report, text).unwrap_or_default();
-        let argv = command.and_then(|command| match argv(&command.value, args) {
+        let errexit = agent.boolean("errexit", report);
+        if errexit.is_some()
+            && command.as_ref().is_some_and(|command| matches!(command.value.data, Data::List(_)))
+        {
+            let message = "does nothing: the command is a list, which no shell reads".to_owned();
+            agent.fail("errexit", message, report);
+        }
+        let errexit = errexit.unwrap_or(true);
+        let argv = command.and_then(|command| match argv(&command.value, args, errexit) {
             Ok(argv) => Some(argv),
             Err(message) => {
                 agent.fail("command", message.to_owned(), report);
@@ -267,7 +276,7 @@ fn agents(top: &mut Table<'_>, report: &mut Report<'_>) -> BTreeMap<String, Agen
             let message = "must be a directory in the repository, relative to its root".to_owned();
             agent.fail("cwd", message, report);
         }
-        agent.finish(report, &["command", "args", "env", "timeout", "cwd"]);
+        agent.finish(report, &["command", "errexit", "args", "env", "timeout", "cwd"]);
         agents.insert(key.into_owned(), Agent { argv: argv.unwrap_or_default(), env, timeout, cwd });
     }
     agents
@@ -281,13 +290,20 @@ fn text(node: &Node<'_>) -> Result<String, String> {
 }
 
 /// Puts a command and its arguments together: a text is read by a shell, a list is run as it is.
-fn argv(command: &Node<'_>, args: Vec<String>) -> Result<Vec<String>, &'static str> {
+fn argv(command: &Node<'_>, args: Vec<String>, errexit: bool) -> Result<Vec<String>, &'static str> {
+    const FOREIGN: &str =
+        "begins with a `#!` line, and `sh` reads it all the same: write a list with the program first";
     const WRONG: &str = "must be a text for a shell, or a list with a program first";
     let mut argv: Vec<String> = match &command.data {
         Data::String(text) if text.trim().is_empty() => return Err("must not be empty"),
-        Data::String(text) if args.is_empty() => ["sh", "-c", text].map(str::to_owned).into(),
+        Data::String(text) if foreign_interpreter(text).is_some() => return Err(FOREIGN),
+        Data::String(text) if args.is_empty() => script_argv(text, errexit),
         // The arguments come to the end of the command, and no shell reads them.
-        Data::String(text) => ["sh", "-c", &format!("{text} \"$@\""), "sh"].map(str::to_owned).into(),
+        Data::String(text) => {
+            let mut argv = script_argv(&format!("{} \"$@\"", text.trim_end()), errexit);
+            argv.push("sh".to_owned());
+            argv
+        }
         Data::List(words) => words.iter().map(text).collect::<Result<_, _>>().map_err(|_| WRONG)?,
         _ => return Err(WRONG),
     };

@@ -1,9 +1,11 @@
 //! How an attempt ended, before anybody judged it.
 
+use super::event::{JobEvent, JobEventKind, LoggedFailure};
 use super::metadata::Metadata;
 use super::outcome::{JobOutcome, NodeOutcome};
 use super::record::Record;
 use super::status::JobStatus;
+use crate::decide::Decision;
 use crate::policy::{ErrorCode, word_enum};
 use crate::time::Timestamp;
 
@@ -24,6 +26,8 @@ pub struct Ended {
     pub non_retryable: bool,
     /// Why it is known that nobody supervises it any more.
     pub liveness: Option<Liveness>,
+    /// What was decided about it, if that is in the log: recovery repeats it and decides nothing anew.
+    pub decided: Option<Decision>,
     /// When.
     pub at: Timestamp,
 }
@@ -52,6 +56,7 @@ impl Ended {
             complaint: None,
             non_retryable: false,
             liveness: None,
+            decided: None,
             at,
         }
     }
@@ -85,6 +90,58 @@ impl Ended {
         Self { code: "lost".into(), summary, liveness: Some(why), ..Self::exited(1, at) }
     }
 
+    /// Returns the end of an attempt that its events tell of; `None` if they tell of none.
+    ///
+    /// A failure counts before the end of the job: what follows it (another attempt, a fallback, a dead letter) is
+    /// repeated from its decision, and the end of the job alone does not say all of that.
+    #[must_use]
+    pub fn of_log(events: &[JobEvent]) -> Option<Self> {
+        let failed = events.iter().rev().find_map(Self::of_failure);
+        failed.or_else(|| events.iter().rev().find_map(Self::of_completion))
+    }
+
+    fn of_failure(event: &JobEvent) -> Option<Self> {
+        let JobEventKind::AttemptFailed { exit_code, message, decision, error } = &event.event else {
+            return None;
+        };
+        let base = match exit_code {
+            Some(TIMED_OUT) => Self::timed_out(event.at),
+            code => Self::exited(code.unwrap_or(1), event.at),
+        };
+        let base =
+            Self { outcome: NodeOutcome::Failed, exit_code: *exit_code, decided: Some(*decision), ..base };
+        // Releases before the error was written left only the message and the decision.
+        let Some(LoggedFailure { code, non_retryable, liveness, complaint }) = error.clone() else {
+            return Some(Self { summary: Some(message.clone()), ..base });
+        };
+        let end = complaint.as_ref().map(|complaint| format!(": {complaint}"));
+        let summary = end.as_deref().and_then(|end| message.strip_suffix(end)).unwrap_or(message);
+        Some(Self { code, summary: Some(summary.to_owned()), complaint, non_retryable, liveness, ..base })
+    }
+
+    fn of_completion(event: &JobEvent) -> Option<Self> {
+        let JobEventKind::Completed { outcome, exit_code, summary } = &event.event else { return None };
+        let base = Self::exited(exit_code.unwrap_or(1), event.at);
+        Some(Self { outcome: *outcome, exit_code: *exit_code, summary: summary.clone(), ..base })
+    }
+
+    /// Returns the end that a supervisor wrote down before it could take the turn.
+    #[must_use]
+    pub fn of_outcome(outcome: &JobOutcome) -> Self {
+        let code = i64::from(outcome.exit_code.unwrap_or(1)).into();
+        Self {
+            outcome: outcome.outcome,
+            exit_code: outcome.exit_code,
+            code: outcome.code.clone().unwrap_or(code),
+            summary: outcome.summary.clone(),
+            complaint: outcome.complaint.clone(),
+            non_retryable: outcome.non_retryable,
+            liveness: None,
+            decided: None,
+            at: outcome.finished_at,
+        }
+    }
+
     /// Returns the end as it is written down before the turn to put it on record has come.
     #[must_use]
     pub fn to_outcome(&self, record: &Record) -> JobOutcome {
@@ -104,6 +161,7 @@ impl Ended {
             exit_code: self.exit_code,
             code: Some(self.code.clone()),
             non_retryable: self.non_retryable,
+            complaint: self.complaint.clone(),
             started_at: record.started_at,
             finished_at: self.at,
             summary: self.summary.clone(),

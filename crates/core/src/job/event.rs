@@ -2,9 +2,11 @@
 
 use serde::{Deserialize, Serialize};
 
+use super::ended::Liveness;
 use super::outcome::NodeOutcome;
 use super::time_text;
 use crate::decide::Decision;
+use crate::policy::ErrorCode;
 use crate::time::Timestamp;
 
 /// One thing that happened to a job.
@@ -17,6 +19,23 @@ pub struct JobEvent {
     pub attempt: u32,
     /// What.
     pub event: JobEventKind,
+}
+
+/// What a decision about a failed attempt was about, beside its exit code: recovery needs all of it to repeat the
+/// decision.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct LoggedFailure {
+    /// What policies match the failure by.
+    pub code: ErrorCode,
+    /// Whether another attempt would end alike.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub non_retryable: bool,
+    /// How the loss of its supervisor was noticed, if that was the failure.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub liveness: Option<Liveness>,
+    /// The last lines of its stderr, which the message ends with.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub complaint: Option<String>,
 }
 
 /// What happened to a job.
@@ -40,6 +59,9 @@ pub enum JobEventKind {
         message: String,
         /// What follows, and why.
         decision: Decision,
+        /// What the decision was about; releases before this field wrote none.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        error: Option<LoggedFailure>,
     },
     /// A start did not come about.
     Withdrawn {

@@ -5,9 +5,9 @@ use serde_json::Value;
 
 use super::artifact::Artifact;
 use super::ended::{BLOCKED, CANCELLED, Ended};
-use super::event::{JobEvent, JobEventKind};
+use super::event::{JobEvent, JobEventKind, LoggedFailure};
 use super::gate::Refusal;
-use super::go_back::GoBack;
+use super::go_back::{GoBack, budget_told};
 use super::manifest::ManifestNode;
 use super::metadata::Metadata;
 use super::outcome::{JobOutcome, NodeOutcome};
@@ -62,6 +62,9 @@ pub fn finish(
             end.loop_back(NodeOutcome::Cancelled);
         }
         NodeOutcome::Blocked => {
+            if ended.summary.as_deref().is_some_and(|summary| budget_told(summary).is_some()) {
+                end.record.schedule.gave_up = true;
+            }
             end.over(JobStatus::BlockedByDependency, Some(BLOCKED), ended.summary.clone());
             end.loop_back(NodeOutcome::Blocked);
         }
@@ -143,37 +146,25 @@ impl Finish<'_> {
         let limits = self.record.schedule.limits.as_deref();
         let deadline = policy.limit(run_created_at, None, limits.and_then(|limits| limits.deadline));
         let is_fallback = self.record.metadata.get(Metadata::FALLBACK).is_some();
-        let decision = if is_fallback {
-            let attempt_next = self.policy_attempt();
-            Decision { action: Action::Fail, reason: ReasonCode::MaxRetriesReached, attempt_next }
-        } else {
-            let budget = policy.retry_budget.as_ref();
-            let tokens =
-                budget.map(|config| shared.budget(&config.name, |budget| budget.tokens(config, now)));
-            let failure = Failure {
-                code: Some(self.ended.code.clone()),
-                non_retryable: self.ended.non_retryable,
-                ..Failure::new(self.message())
-            };
-            let situation = Situation {
-                step_started_at: self.step_started_at(),
-                run_deadline: deadline,
-                outcome: decide::Outcome::Failed { retryable: policy.retries(&failure), retry_after: None },
-                circuit,
-                retry_tokens: tokens,
-                ..Situation::failed(self.policy_attempt(), now, self.seed())
-            };
-            let decision = decide::decide(&RetryPolicy::from(policy), &situation);
-            if let (Some(config), Action::RetryAt(_)) = (budget, decision.action) {
-                shared.budget(&config.name, |budget| *budget = budget.take(config, now).unwrap_or(*budget));
-            }
-            decision
+        let decision = match self.ended.decided {
+            Some(decision) => decision,
+            None => self.decide((deadline, circuit), is_fallback, shared),
         };
+        if let (Some(config), Action::RetryAt(_)) = (&policy.retry_budget, decision.action) {
+            shared.budget(&config.name, |budget| *budget = budget.take(config, now).unwrap_or(*budget));
+        }
         let message = match &self.ended.complaint {
             Some(complaint) => format!("{}: {complaint}", self.message()),
             None => self.message(),
         };
-        self.event(JobEventKind::AttemptFailed { exit_code: self.ended.exit_code, message, decision });
+        let error = Some(LoggedFailure {
+            code: self.ended.code.clone(),
+            non_retryable: self.ended.non_retryable,
+            liveness: self.ended.liveness,
+            complaint: self.ended.complaint.clone(),
+        });
+        let exit_code = self.ended.exit_code;
+        self.event(JobEventKind::AttemptFailed { exit_code, message, decision, error });
         match decision.action {
             Action::RetryAt(due) => {
                 let (next, most) = (decision.attempt_next, policy.max_retries);
@@ -191,6 +182,36 @@ impl Finish<'_> {
                 self.give_up(decision, fallback);
             }
         }
+    }
+
+    /// Decides what follows a failed attempt that nothing in the log was decided about.
+    fn decide(
+        &self,
+        (deadline, circuit): (Option<Timestamp>, CircuitView),
+        is_fallback: bool,
+        shared: &mut Shared,
+    ) -> Decision {
+        let (policy, now) = (self.policy, self.ended.at);
+        if is_fallback {
+            let attempt_next = self.policy_attempt();
+            return Decision { action: Action::Fail, reason: ReasonCode::MaxRetriesReached, attempt_next };
+        }
+        let budget = policy.retry_budget.as_ref();
+        let tokens = budget.map(|config| shared.budget(&config.name, |budget| budget.tokens(config, now)));
+        let failure = Failure {
+            code: Some(self.ended.code.clone()),
+            non_retryable: self.ended.non_retryable,
+            ..Failure::new(self.message())
+        };
+        let situation = Situation {
+            step_started_at: self.step_started_at(),
+            run_deadline: deadline,
+            outcome: decide::Outcome::Failed { retryable: policy.retries(&failure), retry_after: None },
+            circuit,
+            retry_tokens: tokens,
+            ..Situation::failed(self.policy_attempt(), now, self.seed())
+        };
+        decide::decide(&RetryPolicy::from(policy), &situation)
     }
 
     /// There is no further attempt.
@@ -211,6 +232,7 @@ impl Finish<'_> {
             Some(Fallback::Function(_)) | None => {}
         }
         if let Some(summary) = self.exhausted() {
+            self.record.schedule.gave_up = true;
             return self.over(JobStatus::BlockedByDependency, Some(BLOCKED), Some(summary));
         }
         if self.has_loop(NodeOutcome::Failed) {
@@ -250,6 +272,7 @@ impl Finish<'_> {
         record.pid = None;
         record.process_start_time = None;
         record.schedule.not_before = Some(due);
+        record.schedule.external = None;
         self.wait(WaitReason::new(WaitKind::Schedule, detail));
     }
 
@@ -257,6 +280,7 @@ impl Finish<'_> {
     fn pause(&mut self, message: &str) {
         let record = &mut *self.record;
         record.status = JobStatus::WaitingOnApproval;
+        record.schedule.external = None;
         record.pid = None;
         record.process_start_time = None;
         let detail = format!("paused after a failure: {message}");
@@ -369,6 +393,7 @@ pub(super) fn conclude(
     record.outcome_path = Some(JobOutcome::path(&record.id));
     record.schedule.wait_reason = None;
     record.schedule.ready_at = None;
+    record.schedule.external = None;
     record.metadata.set(Metadata::NODE_OUTCOME, outcome.name());
     JobOutcome {
         version: JobOutcome::VERSION,
@@ -379,6 +404,7 @@ pub(super) fn conclude(
         exit_code,
         code: None,
         non_retryable: false,
+        complaint: None,
         started_at: record.started_at,
         finished_at: at,
         summary,

@@ -31,6 +31,20 @@ pub fn loop_back(record: &mut Record, node: &ManifestNode, at: Timestamp) -> Opt
     end.finished.go_back
 }
 
+/// Lets a job that ended stay where it is: the loop that it was about to take is not taken, and does not count.
+pub fn stay(record: &mut Record) {
+    if record.loop_targets().is_empty() {
+        return;
+    }
+    let metadata = &mut record.metadata;
+    metadata.clear(Metadata::LOOP_TO);
+    match metadata.number(Metadata::LOOP_COUNT).unwrap_or(0) {
+        0 | 1 => metadata.clear(Metadata::LOOP_COUNT),
+        count => metadata.set(Metadata::LOOP_COUNT, count - 1),
+    }
+    record.schedule.not_before = None;
+}
+
 /// Says that a job may not go back any more, where the summary of its end says so.
 #[must_use]
 pub fn budget_told(summary: &str) -> Option<String> {
@@ -77,14 +91,15 @@ impl Finish<'_> {
     /// Returns what to say of a failure after which the job may not go back any more.
     pub(super) fn exhausted(&self) -> Option<String> {
         let (attempt, budget) = (self.attempt(), self.budget());
+        let starts = self.record.starts_since_retry();
         let is_stop = self.node.is_some_and(|node| node.uses == "control.gate.stop_condition");
         let retry = self.node.and_then(|node| node.retry.as_ref());
         // A stop condition counts its attempts, however it came to them, unless its policy makes some of its own.
         let counts = is_stop
             && retry.is_some_and(|retry| retry.mode == "until_gate")
             && self.policy.max_retries == 0
-            && attempt > budget.saturating_add(1);
-        let is_spent = self.has_loop(NodeOutcome::Failed) && self.loops() >= budget && attempt > budget;
+            && starts > budget.saturating_add(1);
+        let is_spent = self.has_loop(NodeOutcome::Failed) && self.loops() >= budget && starts > budget;
         let what = if is_stop { STOP_FAILED } else { FAILED };
         (counts || is_spent).then(|| format!("{what}{ON_ATTEMPT}{attempt}{EXHAUSTED}{budget})"))
     }

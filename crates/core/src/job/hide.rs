@@ -115,14 +115,18 @@ impl Secrets {
 
     /// Hides values in how a job ended.
     pub fn hide_in_outcome(&self, outcome: &mut JobOutcome) {
-        outcome.summary.iter_mut().for_each(|summary| self.hide_in(summary));
+        outcome.summary.iter_mut().chain(&mut outcome.complaint).for_each(|text| self.hide_in(text));
     }
 
     /// Hides values in what happened to a job.
     pub fn hide_in_event(&self, event: &mut JobEvent) {
         match &mut event.event {
-            JobEventKind::AttemptFailed { message: text, .. }
-            | JobEventKind::Withdrawn { reason: text }
+            JobEventKind::AttemptFailed { message, error, .. } => {
+                self.hide_in(message);
+                let complaint = error.as_mut().and_then(|error| error.complaint.as_mut());
+                complaint.into_iter().for_each(|text| self.hide_in(text));
+            }
+            JobEventKind::Withdrawn { reason: text }
             | JobEventKind::Completed { summary: Some(text), .. } => self.hide_in(text),
             JobEventKind::Dispatched { .. }
             | JobEventKind::Completed { summary: None, .. }

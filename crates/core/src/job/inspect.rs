@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use super::artifact::Artifact;
 use super::brief::Brief;
-use super::gate::{self, Afters, Keys, Locks, Needs, Patience, Slots, Verdict, View};
+use super::gate::{self, Afters, Keys, Locks, Needs, Patience, Slots, Verdict, View, is_optional};
 use super::id::JobId;
 use super::question::{Facts, Question};
 use super::schedule::{After, Lock, LockMode, WaitKind, WaitReason};
@@ -106,6 +106,8 @@ pub struct Inspection<'a> {
     /// The active jobs that hold or want each lock.
     by_lock: BTreeMap<&'a str, Vec<usize>>,
     running: Vec<usize>,
+    /// Those that workers outside have in hand.
+    outside: Vec<usize>,
 }
 
 impl<'a> Inspection<'a> {
@@ -121,7 +123,7 @@ impl<'a> Inspection<'a> {
         let view = View::new(jobs, unreadable, facts, now);
         let mut makers: BTreeMap<&Artifact, Vec<usize>> = BTreeMap::new();
         let mut by_lock: BTreeMap<&str, Vec<usize>> = BTreeMap::new();
-        let mut running = Vec::new();
+        let (mut running, mut outside) = (Vec::new(), Vec::new());
         for (place, job) in view.jobs.iter().enumerate() {
             for made in &job.schedule.artifacts {
                 let of = makers.entry(made).or_default();
@@ -137,6 +139,8 @@ impl<'a> Inspection<'a> {
             }
             if job.status == JobStatus::Running {
                 running.push(place);
+            } else if job.is_outside() {
+                outside.push(place);
             }
         }
         Self {
@@ -149,6 +153,7 @@ impl<'a> Inspection<'a> {
             makers,
             by_lock,
             running,
+            outside,
             view,
         }
     }
@@ -160,7 +165,12 @@ impl<'a> Inspection<'a> {
     pub fn look(&mut self, id: &JobId) -> Vec<Look> {
         let Some(job) = self.view.find(id.as_str()) else { return Vec::new() };
         let brief = self.view.jobs[job];
-        let (at, finding) = if self.view.is_waiting(job) { self.first_closed(job) } else { ended(brief) };
+        let (at, finding) = match self.view.is_waiting(job) {
+            // Its gates are behind it.
+            true if brief.is_outside() => (None, Finding::Open),
+            true => self.first_closed(job),
+            false => ended(brief),
+        };
         let on = match at {
             Some(gate) => self.on(job, gate, &finding),
             None => Vec::new(),
@@ -191,6 +201,9 @@ impl<'a> Inspection<'a> {
     pub fn gives_up_at(&self, id: &JobId) -> Option<Timestamp> {
         let job = self.view.find(id.as_str()).filter(|job| self.view.is_waiting(*job))?;
         let brief = self.view.jobs[job];
+        if let Some(external) = &brief.schedule.external {
+            return external.due();
+        }
         let deadline = brief.schedule.limits.as_deref().and_then(|limits| limits.deadline);
         let in_queue = brief.schedule.ready_at.and_then(|_| Patience::of(brief, self.view.now).queue_until);
         deadline.into_iter().chain(in_queue).min()
@@ -271,7 +284,7 @@ impl<'a> Inspection<'a> {
             Gate::After => return self.unmet(brief, is_end),
             Gate::Artifacts => self.makers_of(job, detail, is_end),
             Gate::Locks => {
-                let holders = self.rivals(job, |other| other.status == JobStatus::Running);
+                let holders = self.rivals(job, Brief::holds_locks);
                 if holders.is_empty() { self.ahead(job) } else { holders }
             }
             Gate::Capacity => self.in_slots(brief),
@@ -294,7 +307,9 @@ impl<'a> Inspection<'a> {
         after.dedup();
         let is_unmet = |after: &&&After| match self.view.find(after.job_id.as_str()) {
             Some(on) if is_end => {
-                self.view.stands(on).is_terminal() && !after.policy.is_met_by(self.view.stands(on))
+                let stands = self.view.stands(on);
+                let is_optional = brief.run != self.view.jobs[on].run && is_optional(after, on, &self.view);
+                stands.is_terminal() && !after.policy.is_met_by(stands) && !is_optional
             }
             Some(on) => self.view.stands(on).is_active(),
             None => is_end,
@@ -361,7 +376,8 @@ impl<'a> Inspection<'a> {
         let has_room = u32::try_from(self.running.len()).is_ok_and(|running| running < self.capacity);
         let own = name(brief);
         let takes = |place: &&usize| !has_room || name(self.view.jobs[**place]) == own;
-        self.running.iter().filter(takes).copied().collect()
+        let outside = self.outside.iter().filter(|place| has_room && name(self.view.jobs[**place]) == own);
+        self.running.iter().filter(takes).chain(outside).copied().collect()
     }
 }
 
@@ -415,6 +431,8 @@ fn gate_of(job: &Brief, reason: &WaitReason) -> Gate {
         WaitKind::Schedule if detail.starts_with("circuit breaker `") => Gate::CircuitBreaker,
         WaitKind::Schedule if detail.starts_with("waiting for rate limit `") => Gate::RateLimit,
         WaitKind::Schedule => Gate::Schedule,
+        // It is past all gates.
+        WaitKind::External => Gate::Command,
     }
 }
 

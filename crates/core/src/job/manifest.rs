@@ -58,6 +58,9 @@ pub struct ManifestNode {
     /// Its gates, expanded: `{ kind = "script", script }`, `{ kind = "cicd", … }`, `{ kind = "approval", … }`.
     #[serde(default)]
     pub gates: Vec<Value>,
+    /// Whether its scripts end at the first line that fails. Runs of a release that had no such choice go on without.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub errexit: bool,
     /// What it makes, by how it ends.
     #[serde(default)]
     pub produces: BTreeMap<NodeOutcome, Vec<Artifact>>,

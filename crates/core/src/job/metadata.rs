@@ -52,12 +52,16 @@ impl Metadata {
     pub const LOOP_COUNT: &'static str = "workflow_loop_count";
     /// The nodes that a loop goes back to, until their jobs are rewound.
     pub const LOOP_TO: &'static str = "workflow_loop_to";
+    /// How many starts it had before a person last had it done again: budgets count from there.
+    pub const ATTEMPTS_BEFORE: &'static str = "workflow_attempts_before_retry";
     /// The approval that it had before its policy let it wait for a person; `false` if it had none.
     pub const PAUSED: &'static str = "paused_approval";
     /// What its circuit breaker gave it for the attempt.
     pub const BREAKER_PERMIT: &'static str = "breaker_permit";
     /// Whether the last attempt runs with the fallback's arguments.
     pub const FALLBACK: &'static str = "fallback";
+    /// The session that its process was started in, by which the members of its group are known without their leader.
+    pub const PROCESS_SESSION: &'static str = "process_session";
     /// Why it is known that its supervisor is gone.
     pub const LIVENESS: &'static str = "process_liveness_state";
     /// Why it is kept as a dead letter.
@@ -92,6 +96,8 @@ impl Metadata {
     pub const WORKTREE_CLEANUP_STATUS: &'static str = "worktree_cleanup_status";
     /// What went wrong at it.
     pub const WORKTREE_CLEANUP_ERROR: &'static str = "worktree_cleanup_error";
+    /// The worktree that it has made for a merge of its own, until that is removed.
+    pub const MERGE_WORKTREE: &'static str = "merge_worktree";
     /// The branch that it is about.
     pub const BRANCH: &'static str = "branch";
     /// Where a merge stands that it has begun: what is merged into what, and what came of it.

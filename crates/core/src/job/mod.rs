@@ -16,6 +16,7 @@ mod contract;
 mod ended;
 mod event;
 mod extent;
+mod external;
 mod finish;
 mod gate;
 mod go_back;
@@ -25,12 +26,14 @@ mod inspect;
 mod manifest;
 mod metadata;
 mod outcome;
+mod overlay;
 mod question;
 mod record;
 mod reset;
 mod result;
 mod rewind;
 mod schedule;
+mod script;
 mod secret;
 mod settle;
 mod shared;
@@ -45,7 +48,7 @@ pub use approve::{ApproveError, By, approve, reject};
 pub use artifact::{Artifact, ArtifactError};
 pub use brief::Brief;
 pub use cancel::{CancelError, cancel, note_cleanup};
-pub use collect::{Attic, Collected, collect, marks_of};
+pub use collect::{Attic, CollectUnit, Collected, collect, marks_of};
 pub(crate) use config::field_name;
 pub use config::{
     Agent, Config, DEFAULT_GC_DAYS, DEFAULT_LOG_SIZE, DEFAULT_PROBE_INTERVAL, Display, DisplayFormat,
@@ -54,11 +57,12 @@ pub use config::{
 pub use context::{Context, ContextError, inherited};
 pub use contract::misfit;
 pub use ended::{Ended, Liveness, lost_told};
-pub use event::{JobEvent, JobEventKind};
+pub use event::{JobEvent, JobEventKind, LoggedFailure};
 pub use extent::LogExtent;
+pub use external::{ExternalError, check_token, overdue, release_permit, start_external};
 pub use finish::{Finished, finish, refuse};
 pub use gate::Refusal;
-pub use go_back::{GoBack, budget_told, loop_back};
+pub use go_back::{GoBack, budget_told, loop_back, stay};
 pub use hide::HideError;
 pub use id::{Branch, IdError, JobId, NodeId, RunId, Slug};
 pub use inspect::{Finding, Gate, Inspection, Look};
@@ -69,11 +73,12 @@ pub use question::{Answer, Facts, Question};
 pub use record::{RECORD_VERSION, Record, RecordError};
 pub use reset::{Cause, Cleanup, Reset, reset};
 pub use result::{RunResult, RunState};
-pub use rewind::{Rewind, RewindError, rewind, sentinels};
+pub use rewind::{Rewind, RewindError, rewind, rewind_all, sentinels};
 pub use schedule::{
-    After, AfterPolicy, Approval, ApprovalState, Limits, Lock, LockMode, MissingProducer, Needed, PinnedHead,
-    Precondition, Schedule, WaitKind, WaitReason,
+    After, AfterPolicy, Approval, ApprovalState, ExternalWait, Limits, Lock, LockMode, MissingProducer,
+    Needed, PinnedHead, Precondition, Schedule, WaitKind, WaitReason,
 };
+pub use script::{foreign_interpreter, script_argv, script_shown};
 pub use secret::{
     Cut, HIDDEN, Hiding, LEAST_SECRET, MOST_SECRET, MissingSecret, OverlapError, SecretRefused, Secrets,
 };

@@ -65,6 +65,9 @@ pub struct JobOutcome {
     /// Whether another attempt would end alike.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub non_retryable: bool,
+    /// The last lines of its stderr, where the outcome stands for an end that is not on record yet.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub complaint: Option<String>,
     /// When the attempt started.
     #[serde(default, with = "time_text::option")]
     pub started_at: Option<Timestamp>,

@@ -1,10 +1,11 @@
-//! What is kept of a job, as it stands in its file. Fields that a later release wrote survive.
+//! What is kept of a job, as it stands in its file. Fields that a later release wrote survive, at every depth.
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use super::id::{JobId, NodeId, RunId};
 use super::metadata::Metadata;
+use super::overlay;
 use super::schedule::Schedule;
 use super::status::JobStatus;
 use super::time_text;
@@ -75,6 +76,13 @@ pub enum RecordError {
 }
 
 impl Record {
+    /// Returns how many starts it has had since a person last had it done again: what budgets count.
+    #[must_use]
+    pub fn starts_since_retry(&self) -> u32 {
+        let number = |name| self.metadata.number(name).unwrap_or(0);
+        number(Metadata::NODE_ATTEMPT).max(1).saturating_sub(number(Metadata::ATTEMPTS_BEFORE))
+    }
+
     /// Returns the record of a job that was just enqueued.
     #[must_use]
     pub fn new(id: JobId, created_at: Timestamp) -> Self {
@@ -159,18 +167,11 @@ impl Record {
             config_snapshot: self.config_snapshot.clone(),
             schedule: Some(self.schedule.clone()),
         };
-        let form = serde_json::to_value(form).expect("invariant: every key of a record is a string");
-        let Value::Object(mut fields) = form else { unreachable!("invariant: a record is an object") };
-        for (name, kept) in &self.kept {
-            match (fields.get_mut(name), kept) {
-                (None, kept) => {
-                    fields.insert(name.clone(), kept.clone());
-                }
-                (Some(Value::Object(schedule)), Value::Object(kept)) if name == "schedule" => {
-                    keep_unknown(schedule, kept);
-                }
-                (Some(_), _) => {}
-            }
+        let mut fields = form.to_value();
+        if !self.kept.is_empty() {
+            let raw = Value::Object(self.kept.clone());
+            let known = Form::deserialize(&raw).map_or(Value::Null, |form| form.to_value());
+            overlay::put_back(&mut fields, &raw, &known);
         }
         let mut text = serde_json::to_string_pretty(&fields).expect("invariant: every key is a string");
         text.push('\n');
@@ -187,30 +188,6 @@ impl Record {
     #[must_use]
     pub fn node(&self) -> Option<NodeId> {
         NodeId::new(self.metadata.text(Metadata::NODE_ID)?).ok()
-    }
-}
-
-/// Puts back the fields of a schedule that this release does not know.
-fn keep_unknown(fields: &mut Map<String, Value>, kept: &Map<String, Value>) {
-    const KNOWN: &[&str] = &[
-        "after",
-        "dependencies",
-        "missing_producer",
-        "locks",
-        "artifacts",
-        "pinned_head",
-        "preconditions",
-        "approval",
-        "limits",
-        "not_before",
-        "ready_at",
-        "wait_reason",
-        "waited_on",
-    ];
-    for (name, value) in kept {
-        if !KNOWN.contains(&name.as_str()) {
-            fields.insert(name.clone(), value.clone());
-        }
     }
 }
 
@@ -238,6 +215,12 @@ struct Form {
     metadata: Option<Metadata>,
     config_snapshot: Option<Value>,
     schedule: Option<Schedule>,
+}
+
+impl Form {
+    fn to_value(&self) -> Value {
+        serde_json::to_value(self).expect("invariant: every key of a record is a string")
+    }
 }
 
 #[cfg(test)]

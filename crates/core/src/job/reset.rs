@@ -40,6 +40,8 @@ pub struct Cause<'a> {
     pub is_loop: bool,
     /// Before this instant the job does not start again.
     pub not_before: Option<Timestamp>,
+    /// Why a person has to approve first, if that is so: a loop does not run again what a person has just cancelled.
+    pub asks_first: Option<&'a str>,
     /// When.
     pub at: Timestamp,
 }
@@ -69,6 +71,8 @@ pub fn reset(record: &mut Record, cleanup: &Cleanup, cause: Cause<'_>) -> Reset 
     schedule.wait_reason = None;
     schedule.waited_on.clear();
     schedule.ready_at = None;
+    schedule.external = None;
+    schedule.gave_up = false;
     // A job that never started is still not due before its time.
     schedule.not_before = schedule.not_before.filter(|_| was_scheduled).max(cause.not_before);
     ask_again(record, cause);
@@ -88,6 +92,7 @@ pub fn reset(record: &mut Record, cleanup: &Cleanup, cause: Cause<'_>) -> Reset 
         Metadata::STEP_STARTED_AT,
         Metadata::FALLBACK,
         Metadata::LIVENESS,
+        Metadata::PROCESS_SESSION,
         Metadata::DEAD_LETTER,
         Metadata::BREAKER_PERMIT,
         Metadata::PAUSED,
@@ -97,7 +102,12 @@ pub fn reset(record: &mut Record, cleanup: &Cleanup, cause: Cause<'_>) -> Reset 
     }
     if !cause.is_loop {
         metadata.clear(Metadata::LOOP_COUNT);
+        // A person gives it its whole budget again.
+        metadata.set(Metadata::ATTEMPTS_BEFORE, attempt);
         begin_deadline_again(record, cause.at);
+    }
+    if let Some(reason) = cause.asks_first {
+        ask_first(record, reason, cause.at);
     }
     let metadata = &mut record.metadata;
     metadata.set(Metadata::RETRY_CLEANUP_STATUS, cleanup.name());
@@ -125,6 +135,14 @@ pub(super) fn begin_deadline_again(record: &mut Record, at: Timestamp) {
         *deadline = Timestamp::from_nanos(at.as_nanos().saturating_add(left));
     }
     record.metadata.set(Metadata::DEADLINE_FROM, at.to_string());
+}
+
+/// Lets a job wait for a person before it starts, as after a failure that its policy pauses.
+fn ask_first(record: &mut Record, reason: &str, at: Timestamp) {
+    let approval = Approval { reason: Some(reason.to_owned()), ..Approval::pending(Approval::BY_POLICY, at) };
+    let before = record.schedule.approval.replace(approval);
+    let before = before.and_then(|approval| serde_json::to_value(approval).ok());
+    record.metadata.set(Metadata::PAUSED, before.unwrap_or(serde_json::Value::Bool(false)));
 }
 
 /// Asks again for an approval that a job needs.

@@ -20,8 +20,10 @@ pub struct RunResult {
     pub blocked: Vec<JobId>,
     /// Jobs that a person ended.
     pub cancelled: Vec<JobId>,
-    /// Jobs that were not needed; they change nothing.
+    /// Jobs that were not needed, or whose failure their policy skips; they change nothing.
     pub skipped: Vec<JobId>,
+    /// Those of them that failed: the run succeeded without what they should have done.
+    pub skipped_failures: Vec<JobId>,
     /// Jobs whose records went away while somebody waited for them: what came of them is not known.
     pub missing: Vec<JobId>,
 }
@@ -48,6 +50,9 @@ impl RunResult {
         sorted.sort_unstable_by_key(|job| (job.created_at, &job.id));
         let mut this = Self::default();
         for job in sorted {
+            if job.is_skipped_failure() && job.goes_back.is_none() {
+                this.skipped_failures.push(job.id.clone());
+            }
             let list = match job.status {
                 _ if job.goes_back.is_some() => &mut this.active,
                 JobStatus::WaitingOnApproval => {

@@ -8,6 +8,7 @@ use super::id::{JobId, RunId};
 use super::metadata::Metadata;
 use super::record::Record;
 use super::status::JobStatus;
+use crate::command::{Effect, RunCommand};
 
 /// Which jobs are rewound.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -46,36 +47,30 @@ fn list(running: &[JobId]) -> String {
 /// # Errors
 /// There is no such job, or one of those that would be rewound is running.
 pub fn rewind(jobs: &BTreeMap<JobId, Brief>, root: &JobId) -> Result<Rewind, RewindError> {
-    let Some(first) = jobs.get(root) else { return Err(RewindError::Unknown(root.to_string())) };
     let edges = Edges::of(jobs);
-    let mut seen: BTreeSet<&JobId> = BTreeSet::from([&first.id]);
-    let mut todo = vec![first];
-    let mut members = Vec::new();
-    let mut used: BTreeSet<(&Artifact, Option<&RunId>)> = BTreeSet::new();
-    while let Some(job) = todo.pop() {
-        members.push(job);
-        let mut next: Vec<&Brief> = edges.after.get(&job.id).into_iter().flatten().copied().collect();
-        for artifact in &job.schedule.artifacts {
-            for scope in scopes(artifact, job) {
-                // Whoever makes the same for the same leads to the same jobs.
-                if used.insert((artifact, scope)) {
-                    next.extend(edges.users.get(&(artifact, scope)).into_iter().flatten());
-                }
-            }
+    let set = edges.rewound(jobs, root, &mut BTreeSet::new(), &mut BTreeSet::new())?;
+    let last_successful_point = edges.before(&jobs[root], jobs);
+    Ok(Rewind { root: root.clone(), set, last_successful_point })
+}
+
+/// Returns what is rewound with several jobs, each once. The work grows with the number of jobs and edges, however many
+/// of them are rewound.
+///
+/// # Errors
+/// There is no such job, or one of those that would be rewound is running.
+pub fn rewind_all<'a>(
+    jobs: &'a BTreeMap<JobId, Brief>,
+    roots: impl IntoIterator<Item = &'a JobId>,
+) -> Result<Vec<JobId>, RewindError> {
+    let edges = Edges::of(jobs);
+    let (mut seen, mut used) = (BTreeSet::new(), BTreeSet::new());
+    let mut set = Vec::new();
+    for root in roots {
+        if !seen.contains(root) {
+            set.extend(edges.rewound(jobs, root, &mut seen, &mut used)?);
         }
-        todo.extend(next.into_iter().filter(|job| seen.insert(&job.id)));
     }
-    members.sort_unstable_by_key(|job| (job.id != *root, job.created_at, &job.id));
-    let running = members.iter().filter(|job| job.status == JobStatus::Running);
-    let running: Vec<JobId> = running.map(|job| job.id.clone()).collect();
-    if !running.is_empty() {
-        return Err(RewindError::Running(running));
-    }
-    Ok(Rewind {
-        root: root.clone(),
-        set: members.into_iter().map(|job| job.id.clone()).collect(),
-        last_successful_point: edges.before(first, jobs),
-    })
+    Ok(set)
 }
 
 /// What merges, or waits for a merge, whatever it says of sentinels.
@@ -139,6 +134,42 @@ impl<'a> Edges<'a> {
             }
         }
         this
+    }
+
+    /// Returns a job and all that is after it or needs what it makes, without what was seen before: the root, then in the
+    /// order in which they were enqueued.
+    fn rewound(
+        &self,
+        jobs: &'a BTreeMap<JobId, Brief>,
+        root: &JobId,
+        seen: &mut BTreeSet<&'a JobId>,
+        used: &mut BTreeSet<(&'a Artifact, Option<&'a RunId>)>,
+    ) -> Result<Vec<JobId>, RewindError> {
+        let Some(first) = jobs.get(root) else { return Err(RewindError::Unknown(root.to_string())) };
+        seen.insert(&first.id);
+        let mut todo = vec![first];
+        let mut members = Vec::new();
+        while let Some(job) = todo.pop() {
+            members.push(job);
+            let mut next: Vec<&Brief> = self.after.get(&job.id).into_iter().flatten().copied().collect();
+            for artifact in &job.schedule.artifacts {
+                for scope in scopes(artifact, job) {
+                    // Whoever makes the same for the same leads to the same jobs.
+                    if used.insert((artifact, scope)) {
+                        next.extend(self.users.get(&(artifact, scope)).into_iter().flatten());
+                    }
+                }
+            }
+            todo.extend(next.into_iter().filter(|job| seen.insert(&job.id)));
+        }
+        members.sort_unstable_by_key(|job| (job.id != *root, job.created_at, &job.id));
+        let running =
+            members.iter().filter(|job| RunCommand::Retry.effect_on_job(job.status) != Effect::Acts);
+        let running: Vec<JobId> = running.map(|job| job.id.clone()).collect();
+        if !running.is_empty() {
+            return Err(RewindError::Running(running));
+        }
+        Ok(members.into_iter().map(|job| job.id.clone()).collect())
     }
 
     /// Returns whose makers count for a job that needs an artifact: those of its run, or all.

@@ -10,7 +10,7 @@ use super::status::JobStatus;
 use super::time_text;
 use crate::policy::word_enum;
 use crate::policy::{CircuitBreaker, ConcurrencyLimit, Priority, RateLimit};
-use crate::time::Timestamp;
+use crate::time::{Span, Timestamp};
 
 /// Everything that gates look at, and what they found last.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -49,6 +49,12 @@ pub struct Schedule {
     /// Since when only locks, slots and limits keep it from starting.
     #[serde(with = "time_text::option", skip_serializing_if = "Option::is_none")]
     pub ready_at: Option<Timestamp>,
+    /// The attempt that a worker outside has in hand.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub external: Option<Box<ExternalWait>>,
+    /// Whether it failed and its loop gave up: it is blocked, and handlers of its failure run.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub gave_up: bool,
     /// What it waits for now.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub wait_reason: Option<WaitReason>,
@@ -297,6 +303,39 @@ pub struct Limits {
     /// Whether its policy says what becomes of it where it may not start any more; otherwise it has failed.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub has_recourse: bool,
+    /// Whether its work is done elsewhere: it starts without a process and takes no slot.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub external: bool,
+}
+
+/// An attempt that a worker outside has in hand.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ExternalWait {
+    /// What the worker has to give with its result: the number of the attempt, and bits that nothing else has.
+    pub token: String,
+    /// When the attempt has taken too long.
+    #[serde(default, with = "time_text::option", skip_serializing_if = "Option::is_none")]
+    pub until: Option<Timestamp>,
+    /// How long the worker may give no sign of life.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub heartbeat_ms: Option<u64>,
+    /// When it last gave one.
+    #[serde(with = "time_text")]
+    pub heard_at: Timestamp,
+}
+
+impl ExternalWait {
+    /// Returns when the worker has been silent for too long.
+    #[must_use]
+    pub fn silent_at(&self) -> Option<Timestamp> {
+        self.heartbeat_ms.map(|millis| self.heard_at.saturating_add(Span::from_millis(millis)))
+    }
+
+    /// Returns when the attempt is given up, if the worker does nothing.
+    #[must_use]
+    pub fn due(&self) -> Option<Timestamp> {
+        self.until.into_iter().chain(self.silent_at()).min()
+    }
 }
 
 /// What a job waits for now.
@@ -343,5 +382,7 @@ word_enum! {
         Capacity = "capacity",
         /// A time to come.
         Schedule = "schedule",
+        /// A worker outside, which has its token.
+        External = "external",
     }
 }

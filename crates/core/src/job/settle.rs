@@ -162,6 +162,7 @@ impl Settled {
                 exit_code,
                 code: None,
                 non_retryable: false,
+                complaint: None,
                 started_at: job.started_at,
                 finished_at: now,
                 summary: Some(end.reason.detail.clone()),
@@ -243,6 +244,11 @@ impl<'a, 's> Pass<'a, 's> {
     fn run(mut self) -> (Settled, Vec<Option<Decided>>) {
         for job in 0..self.view.jobs.len() {
             if !self.view.is_waiting(job) {
+                continue;
+            }
+            if let Some(external) = &self.view.jobs[job].schedule.external {
+                // Its gates are behind it, and a worker outside has it in hand.
+                external.due().into_iter().for_each(|at| self.settled.wake(at));
                 continue;
             }
             match retry_at(self.view.jobs[job], self.view.now) {

@@ -26,9 +26,13 @@ pub fn start(record: &mut Record, permit: Option<&Permit>, now: Timestamp) {
     if metadata.get(Metadata::STEP_STARTED_AT).is_none() {
         metadata.set(Metadata::STEP_STARTED_AT, now.to_string());
     }
-    for name in
-        [Metadata::NODE_OUTCOME, Metadata::LIVENESS, Metadata::AGENT_EXIT_CODE, Metadata::BREAKER_PERMIT]
-    {
+    for name in [
+        Metadata::NODE_OUTCOME,
+        Metadata::LIVENESS,
+        Metadata::AGENT_EXIT_CODE,
+        Metadata::BREAKER_PERMIT,
+        Metadata::PROCESS_SESSION,
+    ] {
         metadata.clear(name);
     }
     if let Some(permit) = permit {
@@ -44,6 +48,7 @@ pub fn start(record: &mut Record, permit: Option<&Permit>, now: Timestamp) {
     record.process_start_time = None;
     record.schedule.wait_reason = None;
     record.schedule.ready_at = None;
+    record.schedule.gave_up = false;
     record.schedule.not_before = None;
 }
 

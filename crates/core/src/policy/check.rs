@@ -178,13 +178,8 @@ impl Policy {
                 },
             ),
             ("telemetry_prefix", self.telemetry_prefix.as_deref()),
-            (
-                "idempotency_key",
-                match &self.idempotency_key {
-                    Some(IdempotencyKey::Template(template)) => Some(template),
-                    Some(IdempotencyKey::Function(_)) | None => None,
-                },
-            ),
+            ("idempotency_key", self.idempotency_key.as_ref().and_then(IdempotencyKey::template)),
+            ("idempotency_key.name", self.idempotency_key.as_ref().and_then(IdempotencyKey::scope)),
         ];
         for (field, name) in names {
             if name.is_some_and(|name| name.trim().is_empty()) {
@@ -196,7 +191,7 @@ impl Policy {
         {
             problems.push(Problem::new("telemetry_prefix", "must have only letters, digits, _ and ."));
         }
-        if let Some(IdempotencyKey::Template(template)) = &self.idempotency_key
+        if let Some(template) = self.idempotency_key.as_ref().and_then(IdempotencyKey::template)
             && let Some(problem) = template_problem(template)
         {
             problems.push(Problem::new("idempotency_key", problem));

@@ -61,11 +61,39 @@ pub enum Compensation {
     Function(Function<CompensationFn>),
 }
 
-/// What makes two pieces of work of one node the same.
+/// What makes two pieces of work the same: those of one node of one workflow, unless a scope is named.
 #[derive(Clone, Debug)]
 pub enum IdempotencyKey {
     /// A text with `${…}` in it.
     Template(String),
     /// A function of the node and the input.
     Function(Function<KeyFn>),
+    /// A key that counts for all work of a named scope, whatever its node and workflow.
+    Shared {
+        /// The scope.
+        scope: String,
+        /// The key.
+        key: Box<Self>,
+    },
+}
+
+impl IdempotencyKey {
+    /// Returns the scope that is named.
+    #[must_use]
+    pub fn scope(&self) -> Option<&str> {
+        match self {
+            Self::Shared { scope, .. } => Some(scope),
+            Self::Template(_) | Self::Function(_) => None,
+        }
+    }
+
+    /// Returns the text with `${…}` in it; `None` for a function.
+    #[must_use]
+    pub fn template(&self) -> Option<&str> {
+        match self {
+            Self::Template(template) => Some(template),
+            Self::Function(_) => None,
+            Self::Shared { key, .. } => key.template(),
+        }
+    }
 }

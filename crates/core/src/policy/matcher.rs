@@ -6,7 +6,8 @@ use std::sync::Arc;
 use regex::Regex;
 
 use super::functions::Function;
-use super::view::{Kind, NodeInfo};
+use super::view::{Failure, Kind, NodeInfo};
+use crate::work::call_user;
 
 /// A test of a node.
 #[derive(Clone, Debug)]
@@ -28,18 +29,26 @@ pub enum Matcher {
 }
 
 impl Matcher {
-    /// Tells whether the node passes.
+    /// Returns whether the node passes. A predicate that panics lets nothing pass.
     #[must_use]
     pub fn matches(&self, node: &NodeInfo<'_>) -> bool {
-        match self {
+        self.try_matches(node).unwrap_or(false)
+    }
+
+    /// Returns whether the node passes.
+    ///
+    /// # Errors
+    /// The predicate panicked.
+    pub fn try_matches(&self, node: &NodeInfo<'_>) -> Result<bool, Failure> {
+        Ok(match self {
             Self::Name(name) => node.name == Some(name),
             Self::Pattern(pattern) => node.name.is_some_and(|name| pattern.fits(name)),
             Self::Kind(kind) => node.kind == *kind,
             Self::Kinds(kinds) => kinds.contains(&node.kind),
             Self::Tag(tag) => node.tags.contains(tag),
-            Self::Predicate(test) => test.call()(node),
+            Self::Predicate(test) => call_user(|| test.call()(node))?,
             Self::Default => true,
-        }
+        })
     }
 }
 
@@ -152,7 +161,8 @@ pub fn tag(tag: impl Into<String>) -> Matcher {
     Matcher::Tag(tag.into())
 }
 
-/// Matches whatever a function says. It is called only for nodes that no earlier rule matched.
+/// Matches whatever a function says. It is called only for nodes that no earlier rule matched. Where it panics, nobody
+/// knows which policy a node has: `build` and the start of a run refuse it by name, and work that runs nevertheless fails.
 ///
 /// ```
 /// # use tidewheel_core as tidewheel;

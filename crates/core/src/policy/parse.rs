@@ -254,8 +254,7 @@ pub(super) fn fields(table: &mut Table<'_>, report: &mut Report<'_>) -> Policy {
     policy.circuit_breaker = circuit_breaker(table, report);
     policy.execution_mode = table.word("execution_mode", report, ExecutionMode::ALL, ExecutionMode::name);
     policy.priority = table.word("priority", report, Priority::ALL, Priority::name);
-    policy.idempotency_key =
-        table.string("idempotency_key", report).map(|text| IdempotencyKey::Template(text.into_owned()));
+    policy.idempotency_key = idempotency_key(table, report);
     policy.queue_timeout = table.span("queue_timeout", report);
     policy.concurrency_limit = concurrency_limit(table, report);
     policy.rate_limit = rate_limit(table, report);
@@ -411,6 +410,19 @@ fn concurrency_limit(table: &mut Table<'_>, report: &mut Report<'_>) -> Option<C
         return Some(ConcurrencyLimit { limit: limit?, name });
     }
     table.uint("concurrency_limit", report).map(|limit| ConcurrencyLimit { limit, name: None })
+}
+
+/// Reads a text with `${…}` in it, or a table with it and the name of a scope.
+fn idempotency_key(table: &mut Table<'_>, report: &mut Report<'_>) -> Option<IdempotencyKey> {
+    if let Some(Entry { value: Node { data: Data::Table(_), .. }, .. }) = table.peek("idempotency_key") {
+        let mut inner = table.table("idempotency_key", report)?;
+        let template = inner.required("key", report, Table::string).map(Cow::into_owned);
+        let scope = inner.required("name", report, Table::string).map(Cow::into_owned);
+        inner.finish(report, &["key", "name"]);
+        let key = Box::new(IdempotencyKey::Template(template?));
+        return Some(IdempotencyKey::Shared { scope: scope?, key });
+    }
+    table.string("idempotency_key", report).map(|text| IdempotencyKey::Template(text.into_owned()))
 }
 
 /// Reads an instant with an offset; TOML has a form of its own for it.

@@ -1,9 +1,10 @@
 //! Policies as records: what is data is kept, what is a function is left out by type and named.
 
 use serde::Serialize;
+use serde::ser::SerializeStruct as _;
 
 use super::backoff::{Backoff, Jitter};
-use super::functions::{Compensation, Fallback, IdempotencyKey};
+use super::functions::{Compensation, Fallback};
 use super::matcher::Matcher;
 use super::options::{
     CircuitBreaker, ConcurrencyLimit, ErrorMatcher, ExecutionMode, Limit, LogLevel, OnFailure, Priority,
@@ -150,6 +151,22 @@ fn write(form: &impl Serialize) -> String {
     serde_json::to_string(form).expect("invariant: a record has no key that is not a string")
 }
 
+/// A key as it is written: a text, or a table where a scope is named.
+struct KeyForm<'a> {
+    key: &'a str,
+    name: Option<&'a str>,
+}
+
+impl Serialize for KeyForm<'_> {
+    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let Some(name) = self.name else { return serializer.serialize_str(self.key) };
+        let mut table = serializer.serialize_struct("KeyForm", 2)?;
+        table.serialize_field("key", self.key)?;
+        table.serialize_field("name", name)?;
+        table.end()
+    }
+}
+
 /// The data of a policy. There is no variant anywhere in it that could hold a function.
 #[derive(Serialize)]
 struct PolicyForm<'a> {
@@ -191,7 +208,7 @@ struct PolicyForm<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     priority: Option<Priority>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    idempotency_key: Option<&'a str>,
+    idempotency_key: Option<KeyForm<'a>>,
     #[serde(skip_serializing_if = "Option::is_none")]
     queue_timeout: Option<Span>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -253,14 +270,13 @@ impl<'a> PolicyForm<'a> {
         };
         let retryable_errors = errors("retryable_errors", &policy.retryable_errors);
         let non_retryable_errors = errors("non_retryable_errors", &policy.non_retryable_errors);
-        let idempotency_key = match &policy.idempotency_key {
-            Some(IdempotencyKey::Template(template)) => Some(template.as_str()),
-            Some(IdempotencyKey::Function(_)) => {
+        let idempotency_key = policy.idempotency_key.as_ref().and_then(|key| {
+            let form = key.template().map(|key_text| KeyForm { key: key_text, name: key.scope() });
+            if form.is_none() {
                 functions.push("idempotency_key");
-                None
             }
-            None => None,
-        };
+            form
+        });
         Self {
             v: VERSION,
             matcher,

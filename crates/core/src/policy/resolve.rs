@@ -26,6 +26,11 @@ impl Rule {
         &self.matcher
     }
 
+    /// Returns the rule as it was given.
+    pub(crate) fn written(&self) -> (Matcher, Policy) {
+        (self.matcher.clone(), self.policy.clone())
+    }
+
     /// Returns the policy as somebody wrote it.
     #[must_use]
     pub const fn policy(&self) -> &Policy {
@@ -82,12 +87,15 @@ pub enum Overlay {
 }
 
 /// The policy of a node, and where it comes from.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub struct Resolution<'a> {
     /// The index of the rule that won; `None` when none matched.
     pub rule: Option<usize>,
     /// The policy.
     pub policy: &'a Arc<Resolved>,
+    /// Why no policy could be found: the predicate of `rule` panicked. The policy is the default one then, and nothing may
+    /// run under it.
+    pub problem: Option<Problem>,
 }
 
 impl Rules {
@@ -136,13 +144,29 @@ impl Rules {
     }
 
     /// Finds the policy of a node. Equal nodes get equal policies; a predicate is called only until
-    /// something matches.
+    /// something matches. One that panics is the problem of the resolution.
     #[must_use]
     pub fn resolve(&self, node: &NodeInfo<'_>) -> Resolution<'_> {
-        match self.rules.iter().enumerate().find(|(_, rule)| rule.matcher.matches(node)) {
-            Some((index, rule)) => Resolution { rule: Some(index), policy: &rule.resolved },
-            None => Resolution { rule: None, policy: &self.fallthrough },
+        for (index, rule) in self.rules.iter().enumerate() {
+            match rule.matcher.try_matches(node) {
+                Ok(false) => {}
+                Ok(true) => {
+                    return Resolution { rule: Some(index), policy: &rule.resolved, problem: None };
+                }
+                Err(panic) => {
+                    let name = node.name.unwrap_or_else(|| node.kind.name());
+                    let message = format!("panicked for `{name}`: {}", panic.message);
+                    let problem = Problem::new(format!("policies[{index}].match.predicate"), message)
+                        .help("let the predicate answer for every node");
+                    return Resolution {
+                        rule: Some(index),
+                        policy: &self.fallthrough,
+                        problem: Some(problem),
+                    };
+                }
+            }
         }
+        Resolution { rule: None, policy: &self.fallthrough, problem: None }
     }
 
     /// Returns these rules under runtime rules; without any, unchanged.

@@ -12,6 +12,7 @@ use super::view::Failure;
 use super::written::Policy;
 use crate::event::Hold;
 use crate::time::{Span, Timestamp};
+use crate::work::call_user;
 
 /// The first delay where a policy says nothing: long enough for a hiccup to pass.
 pub const DEFAULT_BASE_DELAY: Span = Span::from_millis(500);
@@ -227,14 +228,30 @@ impl Resolved {
         [deadline, total, run_deadline].into_iter().flatten().min()
     }
 
-    /// Tells whether a failure is one that this policy retries.
+    /// Returns whether nothing runs, and nobody else has to be told, when it is too late for work under this policy.
+    #[must_use]
+    pub fn only_fails_when_late(&self) -> bool {
+        self.fallback.is_none() && self.idempotency_key.is_none() && self.on_failure != OnFailure::Pause
+    }
+
+    /// Returns whether a failure is one that this policy retries. Where a matcher panics, it is not.
     ///
     /// The failure's own word counts first, then what is never retried, then what alone is retried.
     #[must_use]
     pub fn retries(&self, failure: &Failure) -> bool {
+        self.try_retries(failure).unwrap_or(false)
+    }
+
+    /// Returns whether a failure is one that this policy retries.
+    ///
+    /// # Errors
+    /// A matcher of errors panicked.
+    pub fn try_retries(&self, failure: &Failure) -> Result<bool, Failure> {
         let is_in = |errors: &[ErrorMatcher]| errors.iter().any(|matcher| matcher.matches(failure));
-        !failure.non_retryable
-            && !is_in(&self.non_retryable_errors)
-            && self.retryable_errors.as_deref().is_none_or(is_in)
+        call_user(|| {
+            !failure.non_retryable
+                && !is_in(&self.non_retryable_errors)
+                && self.retryable_errors.as_deref().is_none_or(is_in)
+        })
     }
 }

@@ -11,7 +11,7 @@ use super::options::{
 use super::resolved::Resolved;
 use super::view::{Failure, NodeInfo, Overrides, Recovery};
 use crate::document::{Problem, Problems};
-use crate::fact::Value;
+use crate::fact::{Value, json_of};
 use crate::time::{IntoLimit, IntoSpan, Span, SpanError, Timestamp};
 
 /// Defines the fields once, so that none can be forgotten where all of them matter.
@@ -212,7 +212,7 @@ impl Policy {
     /// Takes a value as the result after the last attempt failed.
     #[must_use]
     pub fn fallback_value(mut self, value: impl Serialize) -> Self {
-        match serde_json::to_value(value) {
+        match json_of(&value) {
             Ok(value) => self.fallback = Some(Fallback::Value(value)),
             Err(error) => {
                 self.problems.push(Problem::new("fallback", format!("cannot be written as JSON: {error}")));
@@ -327,6 +327,34 @@ impl Policy {
     #[must_use]
     pub fn idempotency_key_template(mut self, template: impl Into<String>) -> Self {
         self.idempotency_key = Some(IdempotencyKey::Template(template.into()));
+        self
+    }
+
+    /// What makes two pieces of work the same among all that name this scope, whatever their node and workflow: a
+    /// function of the node and its input.
+    #[must_use]
+    pub fn shared_idempotency_key(
+        self,
+        scope: impl Into<String>,
+        key: impl Fn(&NodeInfo<'_>, &Value) -> String + Send + Sync + 'static,
+    ) -> Self {
+        self.idempotency_key(key).sharing_key(scope.into())
+    }
+
+    /// What makes two pieces of work the same among all that name this scope, whatever their node and workflow: a text
+    /// with `${…}` in it.
+    #[must_use]
+    pub fn shared_idempotency_key_template(
+        self,
+        scope: impl Into<String>,
+        template: impl Into<String>,
+    ) -> Self {
+        self.idempotency_key_template(template).sharing_key(scope.into())
+    }
+
+    fn sharing_key(mut self, scope: String) -> Self {
+        let share = |key| IdempotencyKey::Shared { scope, key: Box::new(key) };
+        self.idempotency_key = self.idempotency_key.map(share);
         self
     }
 

@@ -209,6 +209,9 @@ impl Run {
         let before = self.caused_by_input_of(lineage).act.replace(act);
         self.acts.push(ActRow { node, fact, lineage, phase, status: Status::Pending, before });
         self.count_open(act, true);
+        if phase == Phase::Match && self.assigned.hands_out_conditions && !self.assigned.looks_inline(node) {
+            self.verdicts.open(fact);
+        }
         self.queue_of(node, phase).push_back(act);
     }
 
@@ -266,7 +269,13 @@ impl Run {
             return;
         }
         self.leave_queue(act);
-        self.acts[act as usize].status = Status::Over;
+        let row = &mut self.acts[act as usize];
+        row.status = Status::Over;
+        let ActRow { node, fact, phase, .. } = *row;
+        // Those that are looked at where they stand are not counted.
+        if phase == Phase::Match && !self.assigned.looks_inline(node) {
+            self.verdicts.close(fact);
+        }
         self.count_open(act, false);
         if !self.tries.is_empty() {
             self.tries.remove(&act);

@@ -7,11 +7,13 @@ use super::row::{
     ActRow, CausedRow, FactRow, FailureRow, FanRow, FoldRow, JoinRow, LineageRow, RegisteredRow, StateRow,
     Tries, UndoRow,
 };
+use crate::document::Problem;
 use crate::event::{Absence, ActIx, Event, FactIx, LineageIx, Undo};
 use crate::execute::runnable_id;
 use crate::fact::{RunId, RunnableId};
 use crate::policy::{NodeInfo, Overlay, Resolved, Rules};
 use crate::time::Timestamp;
+use crate::verdict::KeptVerdicts;
 use crate::work::RunContext;
 use crate::workflow::{Assigned, Graph, NodeIx, Workflow};
 
@@ -91,6 +93,9 @@ pub struct Run {
     /// For each state, the first input that may still have a turn: what was found out once is not looked for
     /// again. It follows from the rest and is not part of what a replay must agree on.
     pub(crate) next_input: BTreeMap<NodeIx, u32>,
+    /// What named conditions said of facts that are still asked about, where some are handed out. A replay begins
+    /// without it: conditions are asked again then.
+    pub(crate) verdicts: KeptVerdicts,
     /// What the last call changed.
     pub(crate) events: Vec<Event>,
 }
@@ -132,6 +137,7 @@ impl Workflow {
             undos: BTreeMap::new(),
             read: BTreeMap::new(),
             next_input: BTreeMap::new(),
+            verdicts: KeptVerdicts::default(),
             events: Vec::new(),
         }
     }
@@ -183,8 +189,13 @@ impl Run {
 
     /// Returns each node with the policy that it runs under and whether its work is async.
     pub fn nodes(&self) -> impl Iterator<Item = (NodeInfo<'_>, &Arc<Resolved>, bool)> {
-        let nodes = (0..).zip(&self.graph.nodes);
+        let nodes = (0..).zip(self.graph.nodes.iter());
         nodes.map(|(ix, node)| (node.info(), self.assigned.policy(ix), node.op.is_async()))
+    }
+
+    /// Returns every reason why the policy of a node is not known: a predicate panicked. The work of such a node fails.
+    pub fn policy_problems(&self) -> impl Iterator<Item = &Problem> {
+        self.assigned.problems()
     }
 
     /// Returns the values from outside.

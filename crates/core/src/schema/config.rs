@@ -3,6 +3,7 @@
 use serde_json::{Value, json};
 
 use super::policy::rules_of_jobs;
+use super::template::ERREXIT;
 use super::value::{boolean, document, filled, limit, list, map, number, span, table, usual, words};
 use crate::job::{DEFAULT_GC_DAYS, DEFAULT_LOG_SIZE, DEFAULT_PROBE_INTERVAL, DisplayFormat};
 use crate::view::jobs::Field;
@@ -46,15 +47,13 @@ fn agent() -> Value {
     });
     let mut fields = vec![
         ("command", command),
+        ("errexit", boolean(ERREXIT, true)),
         ("args", list("Its arguments.", json!({ "type": "string" }))),
         (
             "env",
             variables("The variables of the environment that reach it, beside those that any program needs."),
         ),
-        (
-            "cwd",
-            filled("Where it runs, from the root of the repository; where its node runs, if nobody says."),
-        ),
+        ("cwd", filled("Where it runs, from the root of the repository; by default where its node runs.")),
     ];
     fields.extend(limit("timeout", "timeout_ms", "How long it may take."));
     table("How an agent is called.", &["command"], fields)
@@ -70,9 +69,9 @@ fn variables(about: &str) -> Value {
 }
 
 fn scheduler() -> Value {
-    let about = "How many jobs run at once; as many as there are cores where nobody says.";
+    let about = "How many jobs run at once; by default as many as there are cores.";
     let mut fields = vec![("capacity", number(about, 1))];
-    let about = "How often is looked at what nobody tells of.";
+    let about = "How often the scheduler checks conditions outside of it, such as branches and a clean tree.";
     let [interval, in_millis] = span("probe_interval", "probe_interval_ms", about);
     fields.extend([(interval.0, usual(interval.1, DEFAULT_PROBE_INTERVAL.to_string())), in_millis]);
     table("The scheduler.", &[], fields)

@@ -81,12 +81,24 @@ fn fields() -> Vec<(&'static str, Value)> {
             ),
         ),
         ("fallback", fallback()),
-        ("compensation", filled("The node that undoes the finished work.")),
+        (
+            "compensation",
+            filled(
+                "The node that undoes the finished work; needs `on_failure = \"compensate\"` in the same rule.",
+            ),
+        ),
         ("retryable_errors", errors("Only these failures are retried, by code or by name.")),
         ("non_retryable_errors", errors("These failures are never retried, by code or by name.")),
         ("retry_budget", retry_budget()),
         ("circuit_breaker", circuit_breaker()),
-        ("execution_mode", word("How the work is executed.", ExecutionMode::ALL, ExecutionMode::name)),
+        (
+            "execution_mode",
+            word(
+                "How the work is executed; a job knows only `external`: a worker outside ends it by its token.",
+                ExecutionMode::ALL,
+                ExecutionMode::name,
+            ),
+        ),
         (
             "priority",
             usual(
@@ -94,7 +106,7 @@ fn fields() -> Vec<(&'static str, Value)> {
                 Priority::Normal.name(),
             ),
         ),
-        ("idempotency_key", filled("What makes two pieces of work the same: a text with `${…}` in it.")),
+        ("idempotency_key", idempotency_key()),
         ("concurrency_limit", concurrency_limit()),
         ("rate_limit", rate_limit()),
         (
@@ -200,6 +212,18 @@ fn rate_limit() -> Value {
     ];
     fields.extend(span("window", "window_ms", "In how long."));
     table("How many pieces of work may start in any window.", &["count"], fields)
+}
+
+fn idempotency_key() -> Value {
+    let about = "What makes two pieces of work of one node the same: a text with `${…}` in it.";
+    let fields = vec![
+        ("key", filled("A text with `${…}` in it.")),
+        (
+            "name",
+            filled("The scope: the key counts for all work that names it, whatever its node and workflow."),
+        ),
+    ];
+    json!({ "description": about, "anyOf": [filled(about), table(about, &["key", "name"], fields)] })
 }
 
 fn concurrency_limit() -> Value {

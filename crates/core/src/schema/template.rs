@@ -27,7 +27,7 @@ pub fn template() -> Value {
         vec![
             ("id", word("Its id, by which it can be run.")),
             ("version", word("Its version.")),
-            ("params", params("Parameters with what they are where nobody says; `${name}` puts one in.")),
+            ("params", params("Parameters with their defaults; `${name}` puts one in.")),
             ("policy", policy()),
             (
                 "policies",
@@ -51,7 +51,7 @@ fn params(about: &str) -> Value {
 
 fn policy() -> Value {
     let all = MissingProducer::ALL.iter().map(|choice| choice.name());
-    let choice = words("What happens to a job when nobody makes an artifact that it needs.", all);
+    let choice = words("What happens to a job when no job makes an artifact that it needs.", all);
     let dependencies = table("Artifacts that nodes need.", &[], vec![("missing_producer", choice)]);
     table("What holds for the template as a whole.", &[], vec![("dependencies", dependencies)])
 }
@@ -122,12 +122,16 @@ fn node() -> Value {
             ("locks", list("What it holds while it runs.", lock())),
             ("preconditions", list("What has to be true before it starts.", preconditions())),
             ("gates", list("What has to open.", gates())),
+            ("errexit", or_params(boolean(ERREXIT, true), "true|false")),
             ("retry", retry()),
             ("on", table("What runs when it has ended, by how.", &[], on_each(targets))),
             ("tags", list("Words that policies can match.", json!({ "type": "string", "pattern": r"\S" }))),
         ],
     )
 }
+
+/// What `errexit` says, of a node as of an agent.
+pub(super) const ERREXIT: &str = "Whether a script ends at its first line that fails, and, where the shell has `pipefail`, at a pipe with a part that fails.";
 
 fn after() -> Value {
     let policies = words("How the other has to end.", AfterPolicy::ALL.iter().map(|policy| policy.name()));

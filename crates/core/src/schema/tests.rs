@@ -27,6 +27,7 @@ retry_budget = { name = "b", tokens = 3, refill = "1s" }
 circuit_breaker = { name = "c", reset_timeout_ms = 100 }
 rate_limit = { count = 1, window = "1s" }
 concurrency_limit = { limit = 2, name = "n" }
+idempotency_key = { key = "order", name = "orders" }
 retryable_errors = [7, "timeout"]
 scheduled_at = 2026-03-01T12:00:00Z
 "#;

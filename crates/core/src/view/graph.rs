@@ -59,7 +59,7 @@ impl Workflow {
             tags: node.tags.clone(),
         };
         let from_input = graph.roots.iter().map(|edge| Edge { from: None, to: edge.to });
-        let between = (0..).zip(&graph.nodes).flat_map(|(from, node)| {
+        let between = (0..).zip(graph.nodes.iter()).flat_map(|(from, node)| {
             node.children.iter().map(move |edge| Edge { from: Some(from), to: edge.to })
         });
         Graph {

@@ -1,5 +1,6 @@
 //! Views as data: what people look at, before anybody draws it.
 
+mod abridge;
 mod explain;
 mod graph;
 pub mod jobs;
@@ -10,6 +11,7 @@ mod spent;
 mod steer;
 mod story;
 
+pub use abridge::{abridged_chain, abridged_list};
 pub use explain::{explain, explain_holds};
 pub use graph::{Edge, Graph, Node};
 pub use moment::{absolute, between, long, moment, relative};

@@ -53,8 +53,8 @@ pub struct ContextParts {
     pub attempt: u32,
     /// How often the work was given all its attempts again.
     pub round: u32,
-    /// Values of other nodes that this one asked for, by their expression.
-    pub meta: BTreeMap<String, Value>,
+    /// Values of other nodes that this one reads, by their expression; `None` where there is no value yet.
+    pub meta: BTreeMap<String, Option<Value>>,
     /// Values from outside that never reach a log, with this node's own over the global ones.
     pub run_context: Arc<RunContext>,
     /// What is used of the outside where nobody gives it.
@@ -188,14 +188,30 @@ impl Context {
         self.0.overrides.get(key)
     }
 
-    /// Returns a value of another component that this one reads; `None` if there is none, or none of that
+    /// Returns a value of another component that this one reads; `None` if there is none yet, or none of that
     /// type.
+    ///
+    /// # Panics
+    /// The component does not say that it reads it, with [`Component::reads`](crate::workflow::Component::reads): its
+    /// value is not there to be found, and the work fails with a message that says what to write. A context without a
+    /// component, as in a test of a function by itself, has no values.
     #[must_use]
     pub fn meta<T: Payload>(&self, meta: &Meta) -> Option<T> {
-        self.0.meta.get(&meta.to_string()).and_then(|value| value.get().ok())
+        match (self.0.meta.get(&meta.to_string()), self.node()) {
+            (Some(value), _) => value.as_ref().and_then(|value| value.get().ok()),
+            (None, None) => None,
+            (None, Some(node)) => {
+                panic!(
+                    "`{node}` asks for {meta} without reading it: add .reads(Meta::{meta:?}) to the component"
+                )
+            }
+        }
     }
 
     /// Returns the state of a component that this one reads.
+    ///
+    /// # Panics
+    /// As of [`Context::meta`].
     #[must_use]
     pub fn state_of<T: Payload>(&self, component: &str) -> Option<T> {
         self.meta(&Meta::StateOf(component.to_owned()))
@@ -255,7 +271,7 @@ impl fmt::Debug for Context {
 /// assert_eq!(context.get(Some("charge"), "region"), Some(&"ch".into()));
 /// assert_eq!(context.get(Some("refund"), "region"), Some(&"eu".into()));
 /// ```
-#[derive(Clone, Default)]
+#[derive(Clone, Default, PartialEq)]
 pub struct RunContext {
     global: BTreeMap<String, serde_json::Value>,
     scoped: BTreeMap<String, BTreeMap<String, serde_json::Value>>,

@@ -3,14 +3,13 @@
 
 use std::any::type_name;
 use std::fmt;
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::Pin;
 use std::sync::Arc;
-use std::task::Poll;
 
 use super::context::Context;
-use super::outcome::{IntoOutcome, panicked};
+use super::outcome::IntoOutcome;
 use super::types::PortType;
+use super::user_code::{CaughtFuture, call_user};
 use crate::fact::{Payload, Value};
 use crate::policy::Failure;
 
@@ -80,8 +79,7 @@ impl Work {
     /// Takes a list apart into values of the type of the first argument.
     /// A panic, as of a value that cannot be copied, is a failure.
     pub(crate) fn split(&self, list: &Value) -> Result<Vec<Value>, Failure> {
-        catch_unwind(AssertUnwindSafe(|| (self.split)(list)))
-            .unwrap_or_else(|payload| Err(panicked(payload.as_ref())))
+        call_user(|| (self.split)(list)).flatten()
     }
 
     /// Starts the work on one value: the parts of a join are its arguments if it takes several.
@@ -93,10 +91,10 @@ impl Work {
     /// Starts the work. A panic is a failure, in the call and in every poll.
     #[must_use]
     pub fn start(&self, context: &Context, arguments: &[Value]) -> Running {
-        match catch_unwind(AssertUnwindSafe(|| (self.run)(context, arguments))) {
+        match call_user(|| (self.run)(context, arguments)) {
             Ok(Running::Done(result)) => Running::Done(result),
             Ok(Running::Later(later)) => Running::Later(caught(later)),
-            Err(payload) => Running::Done(Err(panicked(payload.as_ref()))),
+            Err(failure) => Running::Done(Err(failure)),
         }
     }
 }
@@ -110,14 +108,10 @@ impl fmt::Debug for Work {
     }
 }
 
-/// Makes a panic in a poll the failure of the work.
-fn caught(mut later: Later) -> Later {
-    Box::pin(std::future::poll_fn(move |task| {
-        match catch_unwind(AssertUnwindSafe(|| later.as_mut().poll(task))) {
-            Ok(poll) => poll,
-            Err(payload) => Poll::Ready(Err(panicked(payload.as_ref()))),
-        }
-    }))
+/// Makes a panic in a poll, or when the future is dropped, the failure of the work.
+fn caught(later: Later) -> Later {
+    let mut caught = CaughtFuture::new(later);
+    Box::pin(std::future::poll_fn(move |task| Pin::new(&mut caught).poll(task).map(Result::flatten)))
 }
 
 /// Anything that can be work. The marker tells the shapes apart; nobody writes it.
@@ -134,14 +128,15 @@ impl IntoWork<Self> for Work {
 
 fn argument<T: Payload>(arguments: &[Value], index: usize) -> Result<T, Failure> {
     match arguments.get(index) {
-        Some(value) => value.get().map_err(|error| Failure::of(&error).code("type").non_retryable()),
+        // A panic in here is that of the call.
+        Some(value) => value.read().map_err(|error| Failure::of(&error).code("type").non_retryable()),
         None => Err(Failure::new(format!("argument {index} is missing")).non_retryable()),
     }
 }
 
 /// Takes a list apart into its items, each of the given type.
 pub(crate) fn split_list<T: Payload>(list: &Value) -> Result<Vec<Value>, Failure> {
-    let items = list.get::<Vec<T>>().map_err(|error| {
+    let items = list.read::<Vec<T>>().map_err(|error| {
         let message = format!("cannot map over a {}: it is no list of {}", error.held, type_name::<T>());
         Failure::new(message).code("type").non_retryable()
     })?;
@@ -306,6 +301,8 @@ where
 
 #[cfg(test)]
 mod tests {
+    use std::task::Poll;
+
     use super::*;
 
     fn run<M>(work: impl IntoWork<M>, arguments: &[Value]) -> Result<serde_json::Value, Failure> {

@@ -7,12 +7,13 @@ mod handler;
 mod outcome;
 mod token;
 mod types;
+mod user_code;
 
 pub use cancel::Cancellation;
 pub use context::{Context, ContextParts, RunContext, Signals};
 pub(crate) use handler::split_list;
 pub use handler::{IntoWork, Running, Work};
-pub(crate) use outcome::panicked;
 pub use outcome::{Fallible, IntoOutcome, Plain};
 pub use token::{Token, TokenError};
 pub use types::PortType;
+pub use user_code::{CaughtFuture, call_user};

@@ -12,15 +12,15 @@ impl Graph {
     /// in another order.
     pub(crate) fn arranged(&self, places: &[NodeIx]) -> Self {
         let at = |ix: NodeIx| places[ix as usize];
-        let mut moved: Vec<(NodeIx, &Node)> = places.iter().copied().zip(&self.nodes).collect();
+        let mut moved: Vec<(NodeIx, &Node)> = places.iter().copied().zip(self.nodes.iter()).collect();
         moved.sort_unstable_by_key(|(place, _)| *place);
-        let nodes: Vec<Node> = moved.into_iter().map(|(_, node)| node.arranged(&at)).collect();
+        let nodes: Arc<[Node]> = moved.into_iter().map(|(_, node)| node.arranged(&at)).collect();
         Self {
             name: self.name.clone(),
             version: self.version,
-            by_name: self.by_name.iter().map(|(name, ix)| (Arc::clone(name), at(*ix))).collect(),
-            by_id: self.by_id.iter().map(|(id, ix)| (*id, at(*ix))).collect(),
-            roots: arranged_edges(&self.roots, &at),
+            by_name: Arc::new(self.by_name.iter().map(|(name, ix)| (Arc::clone(name), at(*ix))).collect()),
+            by_id: Arc::new(self.by_id.iter().map(|(id, ix)| (*id, at(*ix))).collect()),
+            roots: arranged_edges(&self.roots, &at).into(),
             assigned: Arc::new(Assigned::new(self.assigned.rules.clone(), &nodes)),
             ports: Ports {
                 input: self.ports.input.clone(),

@@ -9,7 +9,7 @@ use super::component::{Body, Component};
 use super::error::BuildError;
 use super::lower::parents_first;
 use super::rule::Test;
-use crate::policy::{Kind, Rules};
+use crate::policy::{Kind, NodeInfo, Rules};
 
 pub(super) fn check_names(components: &[Component], errors: &mut Vec<BuildError>) {
     let mut seen = BTreeSet::new();
@@ -69,6 +69,20 @@ pub(super) fn check_compensations(components: &[Component], rules: &Rules, error
             errors.push(BuildError::Attached { component, parent });
         }
     }
+    check_undone(&undoing, rules, errors);
+}
+
+/// Finds the compensations that rules name and that no node is.
+pub(super) fn check_undoing<'n>(
+    nodes: impl Iterator<Item = NodeInfo<'n>>,
+    rules: &Rules,
+    errors: &mut Vec<BuildError>,
+) {
+    let undoing = nodes.filter(|node| node.kind == Kind::Compensation).filter_map(|node| node.name).collect();
+    check_undone(&undoing, rules, errors);
+}
+
+fn check_undone(undoing: &BTreeSet<&str>, rules: &Rules, errors: &mut Vec<BuildError>) {
     for name in rules.compensations().filter(|name| !undoing.contains(name)) {
         errors.push(BuildError::NoCompensation { name: name.to_owned() });
     }

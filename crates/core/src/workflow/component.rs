@@ -227,7 +227,8 @@ impl Component {
         }
     }
 
-    /// What it comes after: one name, or several in order. Without it, the component takes the input.
+    /// What it comes after: one name, or several in order; several calls add up. Without it, the component takes the
+    /// input.
     ///
     /// ```
     /// # use tidewheel_core as tidewheel;
@@ -245,7 +246,7 @@ impl Component {
     /// ```
     #[must_use]
     pub fn after(mut self, parents: impl IntoParents) -> Self {
-        self.after = parents.into_parents();
+        self.after.extend(parents.into_parents());
         self
     }
 

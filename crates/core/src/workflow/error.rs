@@ -31,7 +31,7 @@ pub enum BuildError {
         known: Vec<String>,
     },
     /// Components come after each other in a circle.
-    #[error("{}: these come after each other in a circle", path.join(" -> "))]
+    #[error("{}: these come after each other in a circle", crate::view::abridged_chain(path))]
     Cycle {
         /// The way round, the first name again at the end.
         path: Vec<String>,

@@ -7,11 +7,13 @@ use std::sync::Arc;
 
 use super::assign::Assigned;
 use super::build::WorkflowBuilder;
+use super::check::check_undoing;
+use super::error::{BuildError, BuildErrors};
 use super::extras::{ContextKey, Extras};
 use super::ports::Ports;
 use super::rule::{Reducer, Stateful};
-use crate::fact::NodeId;
-use crate::policy::{Kind, NodeInfo, Rules};
+use crate::fact::{NodeId, Value};
+use crate::policy::{Kind, Matcher, NodeInfo, Policy, Rule, Rules};
 use crate::work::{PortType, RunContext, Work};
 
 /// A node by its place in the graph.
@@ -23,15 +25,16 @@ pub(crate) type NodeIx = u32;
 #[derive(Clone)]
 pub struct Workflow(pub(crate) Arc<Graph>);
 
-/// The lowered form.
+/// The lowered form. What does not depend on the rules is shared by definitions that differ in nothing else.
+#[derive(Clone)]
 pub(crate) struct Graph {
     pub(crate) name: String,
     pub(crate) version: u32,
-    pub(crate) nodes: Vec<Node>,
-    pub(crate) by_name: BTreeMap<Arc<str>, NodeIx>,
-    pub(crate) by_id: BTreeMap<NodeId, NodeIx>,
+    pub(crate) nodes: Arc<[Node]>,
+    pub(crate) by_name: Arc<BTreeMap<Arc<str>, NodeIx>>,
+    pub(crate) by_id: Arc<BTreeMap<NodeId, NodeIx>>,
     /// What takes the input.
-    pub(crate) roots: Vec<Edge>,
+    pub(crate) roots: Arc<[Edge]>,
     /// The rules and what they give each node.
     pub(crate) assigned: Arc<Assigned>,
     pub(crate) ports: Ports,
@@ -112,6 +115,16 @@ impl Op {
 }
 
 impl Check {
+    /// Calls a function with each condition that it names. The depth is that of the expression, which a person wrote.
+    pub(crate) fn each_named(&self, call: &mut impl FnMut(NodeIx)) {
+        match self {
+            Self::Named(ix) => call(*ix),
+            Self::Inline(_) => {}
+            Self::All(checks) | Self::Any(checks) => checks.iter().for_each(|check| check.each_named(call)),
+            Self::Not(check) => check.each_named(call),
+        }
+    }
+
     /// Tells whether some part of it is async.
     pub(crate) fn is_async(&self, nodes: &[Node]) -> bool {
         match self {
@@ -159,6 +172,12 @@ impl Workflow {
         self.0.by_name.contains_key(name)
     }
 
+    /// Returns the names of components that a name is near to, for whoever misspelt one.
+    #[must_use]
+    pub fn names_near(&self, name: &str) -> Vec<String> {
+        crate::query::nearest_names(name, self.0.by_name.keys().map(AsRef::as_ref))
+    }
+
     /// Tells whether it has components that undo what others did.
     #[must_use]
     pub fn has_compensations(&self) -> bool {
@@ -170,6 +189,14 @@ impl Workflow {
     pub fn node_info(&self, name: &str) -> Option<NodeInfo<'_>> {
         let ix = *self.0.by_name.get(name)?;
         Some(self.0.node(ix).info())
+    }
+
+    /// Returns the states that accumulators and state machines begin with, by component.
+    pub fn initial_states(&self) -> impl Iterator<Item = (&str, &Value)> {
+        self.0.nodes.iter().filter_map(|node| match &node.op {
+            Op::State(stateful) => Some((node.name.as_deref()?, &stateful.initial)),
+            _ => None,
+        })
     }
 
     /// Returns the values from outside that components use, by component.
@@ -199,6 +226,62 @@ impl Workflow {
     #[must_use]
     pub fn rules(&self) -> &Rules {
         &self.0.assigned.rules
+    }
+
+    /// Returns the same definition under these rules of policy in place of its own. It shares its graph.
+    ///
+    /// ```
+    /// # use tidewheel_core as tidewheel;
+    /// use tidewheel::policy::{NodeInfo, Policy, default, name};
+    /// use tidewheel::workflow::{Workflow, step};
+    ///
+    /// let plain = Workflow::new("numbers").add(step("inc", |x: i64| x + 1)).build()?;
+    /// let patient = plain.with_policies([(name("inc"), Policy::new().max_retries(3))])?;
+    /// let limited = patient.append_policy(default(), Policy::new().timeout("30s"))?;
+    /// let hurried = limited.prepend_policy(name("inc"), Policy::fast_fail())?;
+    /// let retries = |workflow: &Workflow| workflow.rules().resolve(&NodeInfo::step("inc")).policy.max_retries;
+    /// assert_eq!([&plain, &patient, &limited, &hurried].map(retries), [0, 3, 3, 0]);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
+    /// # Errors
+    /// Everything that is wrong with the rules, as of
+    /// [`WorkflowBuilder::build`](super::WorkflowBuilder::build).
+    pub fn with_policies(
+        &self,
+        policies: impl IntoIterator<Item = (Matcher, Policy)>,
+    ) -> Result<Self, BuildErrors> {
+        let rules =
+            Rules::new(policies).map_err(|problems| BuildErrors(vec![BuildError::Policies(problems)]))?;
+        self.under(rules)
+    }
+
+    /// Returns the same definition with a rule of policy before its own.
+    ///
+    /// # Errors
+    /// As of [`Workflow::with_policies`].
+    pub fn prepend_policy(&self, matcher: Matcher, policy: Policy) -> Result<Self, BuildErrors> {
+        let own = self.rules().as_slice().iter().map(Rule::written);
+        self.with_policies(std::iter::once((matcher, policy)).chain(own))
+    }
+
+    /// Returns the same definition with a rule of policy after its own.
+    ///
+    /// # Errors
+    /// As of [`Workflow::with_policies`].
+    pub fn append_policy(&self, matcher: Matcher, policy: Policy) -> Result<Self, BuildErrors> {
+        let own = self.rules().as_slice().iter().map(Rule::written);
+        self.with_policies(own.chain(std::iter::once((matcher, policy))))
+    }
+
+    fn under(&self, rules: Rules) -> Result<Self, BuildErrors> {
+        let mut errors = Vec::new();
+        check_undoing(self.0.nodes.iter().map(Node::info), &rules, &mut errors);
+        if !errors.is_empty() {
+            return Err(BuildErrors(errors));
+        }
+        let assigned = Arc::new(Assigned::new(rules, &self.0.nodes));
+        Ok(Self(Arc::new(Graph { assigned, ..(*self.0).clone() })))
     }
 }
 

@@ -10,6 +10,7 @@ use super::extras::Extras;
 use super::graph::{Check, Edge, Graph, Node, NodeIx, Op};
 use super::ports::Ports;
 use super::rule::Test;
+use crate::document::{Problem, Problems};
 use crate::fact::NodeId;
 use crate::policy::{Kind, Rules};
 use crate::work::{PortType, Work};
@@ -49,15 +50,22 @@ impl<'c> Lowering<'c> {
         }
         self.mark_awaited();
         self.mark_read();
-        let by_id = (0..).zip(&self.nodes).map(|(ix, node)| (node.id, ix)).collect();
+        let by_id: BTreeMap<NodeId, NodeIx> =
+            (0..).zip(&self.nodes).map(|(ix, node)| (node.id, ix)).collect();
         let assigned = Arc::new(Assigned::new(rules, &self.nodes));
+        let mut problems: Vec<Problem> = assigned.problems().cloned().collect();
+        // One rule that panics for every node is one thing to mend.
+        problems.dedup_by(|later, earlier| later.path == earlier.path);
+        if let Err(problems) = Problems::check(problems, ()) {
+            errors.push(BuildError::Policies(problems));
+        }
         Graph {
             name,
             version: 1,
-            nodes: self.nodes,
-            by_name: self.by_name,
-            by_id,
-            roots: self.roots,
+            nodes: self.nodes.into(),
+            by_name: Arc::new(self.by_name),
+            by_id: Arc::new(by_id),
+            roots: self.roots.into(),
             assigned,
             ports: Ports::default(),
         }

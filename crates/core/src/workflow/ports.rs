@@ -43,7 +43,7 @@ pub(super) struct Declared {
 }
 
 /// The ports of a graph.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct Ports {
     pub(crate) input: Option<PortType>,
     pub(crate) outputs: BTreeMap<String, NodeIx>,

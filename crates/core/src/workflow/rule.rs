@@ -304,7 +304,7 @@ fn folded<A: Payload, I: Payload, R: IntoFold<A, M>, M>(
 ) -> Result<Value, Failure> {
     let mut accumulator = initial.clone();
     for item in items {
-        let item = item.get::<I>().map_err(|error| Failure::of(&error).code("type").non_retryable())?;
+        let item = item.read::<I>().map_err(|error| Failure::of(&error).code("type").non_retryable())?;
         match reduce(accumulator, item).into_fold() {
             Fold::Continue(next) => accumulator = next,
             Fold::Halt(last) => return Ok(Value::new(last)),
@@ -322,8 +322,8 @@ impl Stateful {
     {
         let typed = |error: &crate::fact::ValueError| Failure::of(error).code("type").non_retryable();
         let next = move |state: &Value, input: &Value| {
-            let state = state.get::<S>().map_err(|error| typed(&error))?;
-            let input = input.get::<I>().map_err(|error| typed(&error))?;
+            let state = state.read::<S>().map_err(|error| typed(&error))?;
+            let input = input.read::<I>().map_err(|error| typed(&error))?;
             Ok(Value::new(next(state, input)))
         };
         Self { initial: Value::new(initial), next: Arc::new(next) }

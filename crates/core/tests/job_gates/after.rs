@@ -206,3 +206,45 @@ fn jobs_that_wait_for_each_other_wait_and_nothing_hangs() {
     assert_eq!(scene.detail("a"), "waiting on job b");
     assert_eq!(scene.detail("c"), "waiting on job c");
 }
+
+/// `--after run:ID` and `--repeat` wait for the last jobs of another run.
+#[test]
+fn a_run_goes_on_after_a_failure_that_another_run_skips_and_after_no_other_skip() {
+    let of_run = |name: &str, status, exit_code| {
+        job(name).run(1).status(status).with(|brief| brief.exit_code = exit_code)
+    };
+    // Its policy said that the failure is to be skipped.
+    let mut optional = scene([of_run("sink", JobStatus::Skipped, Some(1)), job("next").run(2).after("sink")]);
+    assert_eq!(names(&optional.settle().starts), ["next"]);
+    // An edge that was not taken, or something before it that was skipped.
+    let mut not_needed = scene([
+        of_run("sink", JobStatus::Skipped, None),
+        job("next").run(2).after("sink"),
+        job("last").run(2).after("next"),
+    ]);
+    assert_eq!(not_needed.settle().starts, []);
+    assert_eq!(
+        not_needed.status("next"),
+        JobStatus::BlockedByDependency,
+        "a run that is skipped is no success"
+    );
+    assert_eq!(not_needed.detail("next"), "dependency failed for job sink (skipped)");
+    assert_eq!(not_needed.status("last"), JobStatus::BlockedByDependency);
+    // Within a run nothing changes: what follows a skipped job is skipped, however that came about.
+    for exit_code in [None, Some(1)] {
+        let mut own = scene([of_run("a", JobStatus::Skipped, exit_code), job("b").run(1).after("a")]);
+        own.settle();
+        assert_eq!(own.status("b"), JobStatus::Skipped);
+    }
+    // One of several is enough to keep it back, and handlers of another run are not called by a skip.
+    let mut several = scene([
+        of_run("a", JobStatus::Skipped, Some(1)),
+        of_run("b", JobStatus::Failed, Some(1)),
+        job("next").run(2).after("a").after("b"),
+        job("handler").run(3).after_with("a", AfterPolicy::Failed),
+        job("always").run(4).after_with("a", AfterPolicy::Completion),
+    ]);
+    assert_eq!(names(&several.settle().starts), ["always"]);
+    assert_eq!(several.detail("next"), "dependency failed for job b (failed)");
+    assert_eq!(several.status("handler"), JobStatus::Skipped);
+}

@@ -2,16 +2,30 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use tidewheel_core::job::{Attic, Collected, JobStatus, RunId, collect};
+use tidewheel_core::job::{Attic, Collected, JobId, JobStatus, RunId, collect};
 
 use crate::world::{Job, Scene, at, custom, id, job, names, patch, scene};
 
 const DAY: u64 = 86_400;
 
 fn collected(scene: &Scene, runs: &[u128]) -> Collected {
+    collected_beside(scene, runs, &[])
+}
+
+/// Collects while open jobs work in the worktrees of some.
+fn collected_beside(scene: &Scene, runs: &[u128], in_use: &[&str]) -> Collected {
     let manifests: BTreeSet<RunId> = runs.iter().map(|bits| RunId::of_bits(*bits)).collect();
+    let in_use: BTreeSet<JobId> = in_use.iter().map(|name| id(name)).collect();
     let (jobs, unreadable) = (&scene.jobs, &scene.unreadable);
-    collect(&Attic { jobs, unreadable, manifests: &manifests, days: 7, now: at(20 * DAY) })
+    collect(&Attic { jobs, unreadable, manifests: &manifests, in_use: &in_use, days: 7, now: at(20 * DAY) })
+}
+
+fn gone(collected: &Collected) -> Vec<&str> {
+    collected.jobs().map(JobId::as_str).collect()
+}
+
+fn runs_of(collected: &Collected) -> Vec<RunId> {
+    collected.runs().cloned().collect()
 }
 
 fn ended(name: &str, days_ago: u64) -> Job {
@@ -23,14 +37,14 @@ fn j_93_what_ended_long_ago_is_removed_and_what_is_active_stays() {
     let mut scene = scene([ended("old", 8), ended("new", 6), job("active")]);
     scene.add(ended("failed", 9).status(JobStatus::Failed));
     let collected = collected(&scene, &[]);
-    assert_eq!(names(&collected.jobs), ["old", "failed"]);
+    assert_eq!(gone(&collected), ["old", "failed"]);
     assert!(collected.kept.is_empty());
 }
 
 #[test]
 fn j_94_without_an_end_the_beginning_counts() {
     let blocked = job("blocked").status(JobStatus::BlockedByDependency);
-    assert_eq!(names(&collected(&scene([blocked]), &[]).jobs), ["blocked"]);
+    assert_eq!(gone(&collected(&scene([blocked]), &[])), ["blocked"]);
 }
 
 #[test]
@@ -44,12 +58,12 @@ fn j_95_and_97_what_active_jobs_need_stays() {
         ended("after-only-the-old", 9).after("unrelated"),
     ]);
     let collected = collected(&scene, &[]);
-    assert_eq!(names(&collected.jobs), ["unrelated", "after-only-the-old"]);
+    assert_eq!(gone(&collected), ["unrelated", "after-only-the-old"]);
     assert_eq!(names(&collected.kept), ["before", "maker", "patched"]);
 }
 
 #[test]
-fn j_96_a_run_goes_with_its_last_job() {
+fn j_96_a_run_goes_as_a_whole_or_not_at_all() {
     let scene = scene([
         ended("a", 9).run(1),
         ended("b", 9).run(1),
@@ -60,10 +74,18 @@ fn j_96_a_run_goes_with_its_last_job() {
         ended("alone", 9).makes(custom("k")),
     ]);
     let collected = collected(&scene, &[1, 2, 3, 4]);
-    assert_eq!(names(&collected.jobs), ["a", "b", "c", "alone"]);
-    assert_eq!(collected.runs, [RunId::of_bits(1), RunId::of_bits(4)]);
-    assert_eq!(names(&collected.kept), ["e"], "a loop of its run may go back to it");
-    assert_eq!(collected.unmarks, [(id("alone"), custom("k"))]);
+    assert_eq!(gone(&collected), ["a", "b", "alone"]);
+    assert_eq!(runs_of(&collected), [RunId::of_bits(1), RunId::of_bits(4)]);
+    assert_eq!(names(&collected.kept), ["c", "e"], "a job of their run stays");
+    assert_eq!(collected.units[1].unmarks, [(id("alone"), custom("k"))]);
+}
+
+#[test]
+fn the_owner_of_a_worktree_in_which_an_open_job_works_stays() {
+    let scene = scene([ended("a", 9).run(1), ended("b", 9).run(1), ended("alone", 9)]);
+    let collected = collected_beside(&scene, &[1], &["b"]);
+    assert_eq!((gone(&collected), names(&collected.kept)), (vec!["alone"], vec!["a", "b"]));
+    assert_eq!(names(&collected_beside(&scene, &[1], &["alone"]).kept), ["alone"]);
 }
 
 #[test]
@@ -78,15 +100,16 @@ fn a_run_that_was_never_enqueued_completely_goes_after_a_day() {
         });
     });
     let collected = collected(&scene, &[]);
-    assert_eq!(names(&collected.jobs), ["needed-by-half", "half"]);
-    assert_eq!(collected.runs, [RunId::of_bits(1)]);
+    assert_eq!(gone(&collected), ["needed-by-half", "half"]);
+    assert_eq!(collected.runs().count(), 0, "there is no manifest to remove");
 }
 
 #[test]
 fn a_run_with_a_record_that_cannot_be_read_stays() {
-    let mut scene = scene([]);
+    let mut scene = scene([ended("a", 9).run(1)]);
     scene.unreadable = BTreeMap::from([(format!("wf-{}-x", RunId::of_bits(1)), "no JSON".to_owned())]);
-    assert_eq!(collected(&scene, &[1, 2]).runs, [RunId::of_bits(2)]);
+    let collected = collected(&scene, &[1, 2]);
+    assert_eq!((runs_of(&collected), names(&collected.kept)), (vec![RunId::of_bits(2)], vec!["a"]));
 }
 
 #[test]

@@ -17,6 +17,18 @@ use tidewheel_testkit::Dice;
 use crate::oracle::random_jobs;
 use crate::world::{Scene, at, custom, id, job, names, scene};
 
+/// What the jobs of these tests said last.
+fn last_words(id: &JobId) -> Option<String> {
+    match id.as_str() {
+        "build" => Some("exit code 2: no rule".to_owned()),
+        "merge" => {
+            Some("merge of draft/x into main stopped at a conflict: remaining unmerged paths: a".to_owned())
+        }
+        "stop" => Some("stop-condition failed on attempt 2; retry budget exhausted (1)".to_owned()),
+        _ => None,
+    }
+}
+
 /// Answers what is asked until an answer comes, and counts the questions.
 fn asking<T>(scene: &Scene, explain: impl Fn(World<'_>) -> Result<T, BTreeSet<Question>>) -> T {
     let mut facts = Facts::default();
@@ -26,6 +38,7 @@ fn asking<T>(scene: &Scene, explain: impl Fn(World<'_>) -> Result<T, BTreeSet<Qu
             unreadable: &scene.unreadable,
             lost: &scene.lost,
             unlockable: &scene.unlockable,
+            last_words: &last_words,
             facts: &facts,
             capacity: scene.capacity,
             now: scene.now,
@@ -164,7 +177,7 @@ fn whose_supervisor_is_gone_is_not_said_to_run() {
     assert_eq!(commands(&gone), ["tidewheel tick"]);
     let user = explained(&scene, "user");
     assert_eq!(chain(&user), [("user", CauseKind::After), ("gone", CauseKind::Lost)]);
-    says(&user, "user waits on gone, which was running until whoever ran it was gone");
+    says(&user, "user waits on gone, which was running until its supervisor was gone");
 }
 
 /// It was said that the next pass starts it, and none can.
@@ -176,7 +189,7 @@ fn a_lock_that_is_no_file_holds_its_job_up() {
     let a = explained(&scene, "a");
     assert_eq!(chain(&a), [("a", CauseKind::RunLock)]);
     says(&a, "a cannot go on: its run.lock is a directory, and not a file that can be locked.");
-    says(&a, "Somebody has to move .tidewheel/jobs/a/run.lock away");
+    says(&a, "A person has to move .tidewheel/jobs/a/run.lock away");
     assert_eq!(commands(&a), ["tidewheel tick"]);
     assert_eq!(a.next.what, NextKind::Wait);
     let b = explained(&scene, "b");
@@ -202,7 +215,7 @@ fn artifacts_lead_to_those_who_make_them() {
     says(&user, "user waits on custom:acme.exec:k1 from maker, which is running");
     let alone = explained(&scene, "alone");
     assert_eq!(chain(&alone), [("alone", CauseKind::MissingArtifact)]);
-    says(&alone, "It goes on as soon as custom:acme.exec:k2 is there, whoever makes it.");
+    says(&alone, "It goes on as soon as custom:acme.exec:k2 is there.");
     let never = explained(&scene, "never");
     assert_eq!(stopped(&never), Some((Gate::Artifacts, GateState::Blocked, "missing custom:acme.exec:k3")));
     assert_eq!(commands(&never), ["tidewheel jobs retry never"]);
@@ -567,10 +580,7 @@ fn causes_are_closed_and_each_job_is_told_once() {
 }
 
 fn explained_run(scene: &Scene, bits: u128) -> RunExplanation {
-    asking(scene, |world| {
-        let message = |id: &JobId| (id.as_str() == "build").then(|| "exit code 2: no rule".into());
-        explain_run(world, RunSubject { run: &RunId::of_bits(bits), manifest: None, message: &message })
-    })
+    asking(scene, |world| explain_run(world, RunSubject { run: &RunId::of_bits(bits), manifest: None }))
 }
 
 fn of_run(name: &str) -> crate::world::Job {
@@ -634,6 +644,7 @@ fn without_questions_what_the_last_pass_found_counts() {
         unreadable: &scene.unreadable,
         lost: &scene.lost,
         unlockable: &scene.unlockable,
+        last_words: &last_words,
         facts: &facts,
         capacity: 1,
         now: scene.now,
@@ -643,4 +654,40 @@ fn without_questions_what_the_last_pass_found_counts() {
     let a = explain_job(world, subject).unwrap();
     assert_eq!(a.causes[0].detail, "awaiting producer for target_branch:main");
     assert_eq!(stopped(&a).unwrap().1, GateState::Unknown);
+}
+
+#[test]
+fn what_blocked_a_node_is_told_of_it_and_of_all_that_is_behind_it() {
+    let blocked = |name: &str| {
+        of_run(name).status(JobStatus::BlockedByDependency).with(|job| {
+            job.exit_code = Some(10);
+            job.started_at = Some(at(1));
+        })
+    };
+    let mut scene = scene(vec![
+        blocked("merge"),
+        of_run("ship").after("merge"),
+        blocked("stop"),
+        of_run("next").after("stop"),
+        blocked("silent"),
+    ]);
+    scene.settle();
+    let run = explained_run(&scene, 1);
+    let text = format!("{:?}", run.page());
+    for sentence in [
+        "merge is blocked: merge of draft/x into main stopped at a conflict: remaining unmerged paths: a. \
+         1 job is blocked by it: ship.",
+        "stop is blocked: the 1 retry that its `retry.budget` allows was used.",
+        "silent ended as blocked, and left no reason.",
+        "Once that is put right, a retry runs it again, and what is after it.",
+        "tidewheel jobs retry merge",
+        "tidewheel jobs tail silent",
+    ] {
+        assert!(text.contains(sentence), "{sentence}\n{text}");
+    }
+    let ship = format!("{:?}", explained(&scene, "ship").page());
+    assert!(
+        ship.contains("ship is blocked by merge, which is blocked: merge of draft/x into main stopped"),
+        "{ship}"
+    );
 }

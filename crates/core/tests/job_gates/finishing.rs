@@ -19,6 +19,7 @@ pub(crate) fn node(policy: &Policy) -> ManifestNode {
         kind: Kind::Shell,
         uses: "cap.env.shell.command.run".into(),
         args: serde_json::Map::new(),
+        errexit: false,
         gates: Vec::new(),
         produces: BTreeMap::new(),
         policy: policy.to_record(),
@@ -317,4 +318,75 @@ fn a_policy_that_cannot_be_read_allows_no_retry() {
     let mut record = running();
     finish(&mut record, Some(&broken), None, &Ended::exited(9, at(20)), &mut Shared::default());
     assert_eq!(record.status, JobStatus::Failed);
+}
+
+/// A pass writes the events of an attempt before its record. Killed in between, it leaves a log from which the next pass
+/// has to come to the same record, outcome and artifacts, however late it is.
+#[test]
+fn recovery_from_the_log_alone_repeats_every_decision_to_the_byte() {
+    let words = |word: &'static str| Ended { code: word.into(), ..Ended::exited(124, at(20)) };
+    let ends = [
+        Ended::exited(0, at(20)),
+        Ended::exited(9, at(20)),
+        Ended::timed_out(at(20)),
+        words("heartbeat"),
+        Ended::lost(Liveness::NotRunning, at(20)),
+        Ended::lost(Liveness::MissingPid, at(20)),
+        Ended { non_retryable: true, ..Ended::exited(9, at(20)) },
+        Ended {
+            summary: Some("command.run failed (exit 9)".into()),
+            complaint: Some("no: such file".into()),
+            ..Ended::exited(9, at(20))
+        },
+        Ended { exit_code: None, ..Ended::exited(1, at(20)) },
+        Ended::cancelled(at(20)),
+        Ended::blocked("a conflict", at(20)),
+    ];
+    let retries = || Policy::new().max_retries(2).backoff(Backoff::Fixed).base_delay(Span::from_secs(10));
+    let policies = [
+        Policy::new(),
+        retries(),
+        retries().retryable_errors(["lost", "heartbeat", "timeout"]),
+        retries().non_retryable_errors(["lost"]),
+        Policy::new().on_failure(OnFailure::Skip),
+        Policy::new().on_failure(OnFailure::Pause),
+        Policy::new().on_failure(OnFailure::DeadLetter),
+        Policy::new().fallback_value(json!({"safe": true})),
+        retries().retry_budget("calls", 1, Span::from_secs(3_600)),
+    ];
+    for policy in &policies {
+        for ended in &ends {
+            let mut node = node(policy);
+            node.produces.insert(NodeOutcome::Succeeded, vec![custom("k")]);
+            let before = running();
+            let (mut whole, mut shared) = (before.clone(), Shared::default());
+            let finished = finish(&mut whole, Some(&node), Some(at(0)), ended, &mut shared);
+            let text = serde_json::to_string(&finished.events).unwrap();
+            let log: Vec<tidewheel_core::job::JobEvent> = serde_json::from_str(&text).unwrap();
+            // A torn write may leave the first event alone.
+            for length in 1..=log.len() {
+                let told = Ended::of_log(&log[..length]).unwrap();
+                let (mut again, mut shared_again) = (before.clone(), Shared::default());
+                let repeated = finish(&mut again, Some(&node), Some(at(0)), &told, &mut shared_again);
+                let what = format!("{ended:?} under {} after {length} events", policy.to_record());
+                assert_eq!(again.to_json(), whole.to_json(), "{what}");
+                assert_eq!(repeated, finished, "{what}");
+                assert_eq!(shared_again.take_changed(), shared.clone().take_changed(), "{what}");
+            }
+        }
+    }
+}
+
+#[test]
+fn a_log_of_an_earlier_release_keeps_its_decision() {
+    let policy = Policy::new().max_retries(1).retryable_errors(["lost"]);
+    let mut record = running();
+    let finished = end(&mut record, &policy, &Ended::lost(Liveness::NotRunning, at(20)));
+    let mut text = serde_json::to_value(&finished.events).unwrap();
+    text[0]["event"]["attempt_failed"].as_object_mut().unwrap().remove("error").unwrap();
+    let log: Vec<tidewheel_core::job::JobEvent> = serde_json::from_value(text).unwrap();
+    let mut again = running();
+    end(&mut again, &policy, &Ended::of_log(&log).unwrap());
+    assert_eq!(again.status, JobStatus::Queued, "the retry that was decided comes");
+    assert_eq!(again.schedule.not_before, record.schedule.not_before);
 }

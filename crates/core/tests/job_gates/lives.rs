@@ -163,7 +163,7 @@ impl Life {
 
     fn rewind(&mut self, root: &JobId, is_loop: bool) {
         let Ok(plan) = rewind(&self.briefs(), root) else { return };
-        let cause = Cause { by: "somebody", is_loop, not_before: None, at: self.scene.now };
+        let cause = Cause { by: "somebody", is_loop, not_before: None, asks_first: None, at: self.scene.now };
         for id in plan.set {
             let unmarks = self.change(&id, |record, _, _| reset(record, &Cleanup::Skipped, cause).unmarks);
             self.unmark(&id, &unmarks);

@@ -23,7 +23,7 @@ fn attempt(record: &mut Record, node: &ManifestNode, ended: &Ended) -> Finished 
 }
 
 fn again(record: &mut Record) {
-    let cause = Cause { by: "test", is_loop: true, not_before: None, at: at(50) };
+    let cause = Cause { by: "test", is_loop: true, not_before: None, asks_first: None, at: at(50) };
     reset(record, &Cleanup::Skipped, cause);
 }
 
@@ -115,7 +115,7 @@ fn a_node_that_never_retries_does_not_go_back() {
 fn a_person_who_retries_gives_the_loop_its_budget_back() {
     let mut record = Record::new(id("test"), at(0));
     record.metadata.set(Metadata::LOOP_COUNT, 1);
-    let cause = Cause { by: "anna", is_loop: false, not_before: None, at: at(50) };
+    let cause = Cause { by: "anna", is_loop: false, not_before: None, asks_first: None, at: at(50) };
     reset(&mut record, &Cleanup::Skipped, cause);
     assert_eq!(record.metadata.number(Metadata::LOOP_COUNT), None);
 }
@@ -148,7 +148,7 @@ fn nobody_takes_a_job_that_will_be_rewound_for_failed() {
 fn the_root_of_a_loop_is_due_when_the_loop_says() {
     let mut record = Record::new(id("build"), at(0));
     start(&mut record, None, at(1));
-    let cause = Cause { by: "test", is_loop: true, not_before: Some(at(99)), at: at(50) };
+    let cause = Cause { by: "test", is_loop: true, not_before: Some(at(99)), asks_first: None, at: at(50) };
     reset(&mut record, &Cleanup::Skipped, cause);
     assert_eq!(record.schedule.not_before, Some(at(99)));
 }

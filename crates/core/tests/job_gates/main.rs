@@ -18,4 +18,5 @@ mod loops;
 mod oracle;
 mod repository;
 mod retries;
+mod unknown_fields;
 mod world;

@@ -195,7 +195,11 @@ fn judge(scene: &Scene, stands: &BTreeMap<JobId, Standing>, job: &Brief) -> Opti
             Some(end) if end.is_active() => return waits(format!("waiting on job {id}")),
             Some(end) if after.policy.is_met_by(end) => {}
             Some(end) if is_handler(after.policy) => not_called_by = Some((id, end)),
-            Some(JobStatus::Skipped) => return skipped(id, JobStatus::Skipped),
+            Some(JobStatus::Skipped) if scene.jobs[id].run == job.run => {
+                return skipped(id, JobStatus::Skipped);
+            }
+            // A failure that another run's policy skips keeps no run from its work.
+            Some(JobStatus::Skipped) if scene.jobs[id].exit_code.is_some() => {}
             Some(end) => return blocked(format!("dependency failed for job {id} ({end})")),
         }
     }

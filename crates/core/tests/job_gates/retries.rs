@@ -12,7 +12,7 @@ use tidewheel_testkit::Dice;
 use crate::world::{Job, at, custom, id, job, names, scene};
 
 fn by(actor: &str) -> Cause<'_> {
-    Cause { by: actor, is_loop: false, not_before: None, at: at(500) }
+    Cause { by: actor, is_loop: false, not_before: None, asks_first: None, at: at(500) }
 }
 
 fn h_71() -> crate::world::Scene {

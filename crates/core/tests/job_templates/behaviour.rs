@@ -114,11 +114,12 @@ locks = [{ key = "lock:${msg}", mode = "shared" }]
 preconditions = [{ kind = "custom", id = "branch_exists", args = { branch = "b-${msg}" } }, { kind = "branch_exists", branch = "${msg}" }]
 gates = [{ kind = "approval", required = "${on}" }]
 retry = { mode = "on_failure", budget = "${n}" }
+on.failed = ["single"]
 "#;
     let run = run(text);
     let job = run.job("single");
     assert_eq!(job.name(), "say hello");
-    assert_eq!(job.command[2], "echo hello");
+    assert_eq!(job.command[3], "echo hello");
     assert_eq!(job.schedule.dependencies[0].artifact.to_string(), "plan_branch:hello (draft/hello)");
     assert_eq!(job.schedule.artifacts[0].to_string(), "custom:kind-hello:3");
     assert_eq!(job.schedule.locks[0].key, "lock:hello");

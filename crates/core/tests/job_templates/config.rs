@@ -1,6 +1,6 @@
 //! The configuration of jobs.
 
-use tidewheel_core::job::{Config, DisplayFormat, KnownFields};
+use tidewheel_core::job::{Config, DisplayFormat, KnownFields, script_shown};
 use tidewheel_core::time::Span;
 
 use super::world::messages;
@@ -49,7 +49,7 @@ max_retries = 1
     .unwrap();
     assert_eq!(config.commands["draft"], "file:.tidewheel/workflows/draft.toml");
     let agent = &config.agents["default"];
-    assert_eq!(agent.argv, ["sh", "-c", "my-agent \"$@\"", "sh", "-p"]);
+    assert_eq!(script_shown(&agent.argv), ["sh", "-e", "-c", "my-agent \"$@\"", "sh", "-p"]);
     assert_eq!(config.agents["listed"].argv, ["my-agent", "-p", "x y"]);
     assert_eq!(agent.timeout, Some(Span::from_secs(600)));
     assert_eq!((agent.env.as_slice(), agent.cwd.as_deref()), (&["A".to_owned()][..], Some("sub")));
@@ -89,6 +89,14 @@ fn what_means_nothing_is_refused_with_its_place() {
         ("[commands]\nx = 'draft.toml'", "commands.x: must be \"file:PATH\", got `draft.toml`"),
         ("[agents.x]\nargs = []", "agents.x.command: is missing"),
         ("[agents.x]\ncommand = ' '", "agents.x.command: must not be empty"),
+        (
+            "[agents.x]\ncommand = ['a']\nerrexit = false",
+            "agents.x.errexit: does nothing: the command is a list, which no shell reads",
+        ),
+        (
+            "[agents.x]\ncommand = '#!/usr/bin/python3'",
+            "agents.x.command: begins with a `#!` line, and `sh` reads it all the same: write a list with the program first",
+        ),
         (
             "[agents.x]\ncommand = [1]",
             "agents.x.command: must be a text for a shell, or a list with a program first",

@@ -3,7 +3,7 @@
 use proptest::prelude::*;
 use tidewheel_core::job::{NodeId, NodeOutcome};
 
-use super::world::{Find, id, node, problems, run};
+use super::world::{Find, expand, id, load, node, problems, run, whole};
 
 fn loops(run: &tidewheel_core::job::template::Run, of: &str) -> Vec<(NodeOutcome, String)> {
     let kept = &run.manifest.nodes[&NodeId::new(of).expect("it is an id")];
@@ -41,7 +41,7 @@ fn an_edge_to_a_node_that_comes_before_is_a_loop() {
 
 #[test]
 fn a_node_can_be_its_own_loop() {
-    let run = run(&node("a", "on.failed = ['a']\nretry = { mode = 'never', budget = 7 }"));
+    let run = run(&node("a", "on.failed = ['a']\nretry = { mode = 'never' }"));
     assert_eq!(loops(&run, "a"), [(NodeOutcome::Failed, "a".to_owned())]);
     let kept = run.manifest.nodes.values().next().unwrap();
     assert_eq!(kept.retry.as_ref().unwrap().budget, 0, "never is never");
@@ -225,4 +225,47 @@ fn thousands_of_nodes_with_handlers_and_loops_are_checked_in_a_moment() {
     assert_eq!(run.records.len(), 4_001);
     assert_eq!(run.job("help").schedule.after.len(), 4_000);
     assert_eq!(loops(&run, "n3999"), [(NodeOutcome::Failed, "n1999".to_owned())]);
+}
+
+#[test]
+fn a_retry_that_bounds_no_loop_is_refused_with_its_place() {
+    let text = whole(&node("a", "retry = { budget = 2 }"));
+    let found = load(&[("main.toml", &text)])
+        .unwrap()
+        .expand(&std::collections::BTreeMap::new(), &tidewheel_core::policy::Rules::default())
+        .unwrap_err();
+    assert_eq!(
+        found.to_string(),
+        "main.toml, line 8, column 9: template T@v1 node `a` sets retry, but none of its edges is a loop \
+         (`retry` is for loops: write on.failed with a node that comes before; for more attempts write max_retries \
+         below [[policies]] with match = { name = \"a\" })"
+    );
+    // A handler comes after it, and is no loop.
+    let handled = node("a", "retry = { mode = 'never' }\non.failed = ['b']") + &node("b", "");
+    assert_eq!(problems(&handled), ["template T@v1 node `a` sets retry, but none of its edges is a loop"]);
+    assert!(expand(&node("a", "retry = { budget = 2 }\non.failed = ['a']")).is_ok());
+    // What cannot be read is one mistake.
+    assert_eq!(
+        problems(&node("a", "retry = { budget = 'many' }")),
+        ["invalid u32 value `many` for nodes[a].retry.budget"]
+    );
+    assert_eq!(
+        problems(&node("a", "retry = { mode = 'never', budget = 7 }\non.failed = ['a']")),
+        ["nodes[a].retry.budget: has no effect with mode `never`, after which nothing comes back"]
+    );
+    let by_param = node("a", "retry = { mode = '${mode}', budget = 7 }\non.failed = ['a']");
+    assert!(expand(&(by_param + "[params]\nmode = 'never'")).is_ok());
+}
+
+#[test]
+fn until_gate_without_a_gate_is_refused() {
+    let refused = ["template T@v1 node `a` has retry mode `until_gate`, but no gate that could open"];
+    let until = "retry = { mode = 'until_gate', budget = 2 }\n";
+    assert_eq!(problems(&node("a", &format!("{until}on.failed = ['a']"))), refused);
+    let stop = |more: &str| {
+        format!("[[nodes]]\nid = 'a'\nkind = 'gate'\nuses = 'control.gate.stop_condition'\n{until}{more}\n")
+    };
+    assert_eq!(problems(&stop("")), refused);
+    // A stop condition counts its attempts, whoever makes them.
+    assert!(expand(&stop("gates = [{ kind = 'script', script = 'x' }]")).is_ok());
 }

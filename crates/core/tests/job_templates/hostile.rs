@@ -48,7 +48,7 @@ locks = [{ key = "branch:${branch}", mode = "shared" }]
 preconditions = [{ kind = "pinned_head", branch = "${branch}" }, { kind = "custom", id = "w", args = { a = "${n}" } }]
 gates = [{ kind = "approval", required = "no" }]
 retry = { mode = "on_failure", budget = "${n}" }
-on.failed = ["b"]
+on.failed = ["b", "a"]
 tags = ["t"]
 [[nodes]]
 id = "b"

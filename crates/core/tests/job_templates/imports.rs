@@ -64,8 +64,8 @@ fn an_import_has_parameters_of_its_own() {
         "[params]\nname = 'ann'\n[[imports]]\nname = 'x'\npath = 'inner.toml'\nparams = { what = 'hi ${name}' }\n[[imports]]\nname = 'y'\npath = 'inner.toml'",
     );
     let run = run(&[("main.toml", &main), ("inner.toml", &inner)]).unwrap();
-    assert_eq!(run.job("x__say").command[2], "hi ann well");
-    assert_eq!(run.job("y__say").command[2], "nothing well");
+    assert_eq!(run.job("x__say").command[3], "hi ann well");
+    assert_eq!(run.job("y__say").command[3], "nothing well");
     let main = main.replace("what = 'hi", "waht = 'hi");
     let found = load(&[("main.toml", &main), ("inner.toml", &inner)]).unwrap_err();
     assert_eq!(

@@ -1,5 +1,6 @@
 //! Templates of jobs: what they say, what is refused, and what becomes of them.
 
+mod acts;
 mod after;
 mod at_once;
 mod behaviour;

@@ -334,3 +334,89 @@ fn artifacts_are_of_one_kind_that_is_known() {
         ]
     );
 }
+
+#[test]
+fn scripts_end_at_the_first_line_that_fails_unless_the_node_says_otherwise() {
+    let errexit = |text: &str| run(text).manifest.nodes.values().next().unwrap().errexit;
+    assert!(errexit(&node("a", "")));
+    assert!(!errexit(&node("a", "errexit = false")));
+    assert!(errexit(&node("a", "errexit = 'yes'")));
+    assert!(!errexit(&(node("a", "errexit = '${stop}'") + "[params]\nstop = 'off'")));
+    assert_eq!(run(&node("a", "")).records[0].command, ["sh", "-e", "-c", "true"]);
+    assert_eq!(run(&node("a", "errexit = false")).records[0].command, ["sh", "-c", "true"]);
+    // What runs no script has nothing to say about it.
+    assert!(!errexit(&using("control.terminal", "gate", "")));
+    let hash = |text: &str| run(text).manifest.policy_snapshot_hash;
+    assert_ne!(hash(&node("a", "")), hash(&node("a", "errexit = false")));
+}
+
+#[test]
+fn errexit_without_a_script_is_refused() {
+    assert_eq!(
+        problems(&using("cap.env.shell.command.run", "shell", "args.command = ['a']\nerrexit = false")),
+        ["template T@v1 node `n` sets errexit, but has no script"]
+    );
+    assert_eq!(
+        problems(&using("control.terminal", "gate", "errexit = true")),
+        ["template T@v1 node `n` sets errexit, which does nothing for terminal"]
+    );
+    assert_eq!(
+        problems(&node("a", "errexit = 'maybe'")),
+        ["invalid bool value `maybe` for nodes[a].errexit"]
+    );
+    // The script of a fallback is one, too.
+    let fallback = "[[policies]]\nmatch = { name = 'n' }\non_failure = 'fallback'\n\
+                    fallback = { overrides = { args = { script = 'b' } } }";
+    let text = using("cap.env.shell.command.run", "shell", "args.command = ['a']\nerrexit = false");
+    assert!(expand(&(text + fallback)).is_ok());
+    let wrong = using("cap.env.shell.command.run", "shell", "args = { script = 'a', errexit = false }");
+    assert_eq!(
+        expand(&wrong).unwrap_err().to_string(),
+        "main.toml, line 7, column 34: nodes[n].args.errexit: is not an argument of command.run \
+         (it is a field of the node: write `errexit = …` beside `args`)"
+    );
+}
+
+#[test]
+fn a_script_for_another_program_than_the_shell_is_refused_with_its_place() {
+    let wrong = using("cap.env.shell.command.run", "shell", "args.script = '#!/usr/bin/env python3'");
+    assert_eq!(
+        expand(&wrong).unwrap_err().to_string(),
+        "main.toml, line 7, column 15: template T@v1 node `n` has a script for `python3`, and `sh` runs every script \
+         (write command = [\"python3\", …], or put the script into a file of its own and run that)"
+    );
+    let gate = "gates = [{ kind = 'script', script = '#!/bin/bash' }]";
+    assert_eq!(
+        problems(&using("control.gate.stop_condition", "gate", gate)),
+        ["template T@v1 node `n` has a script for `bash`, and `sh` runs every script"]
+    );
+    assert!(expand(&node("a", "").replace("'true'", "'#!/bin/sh'")).is_ok());
+}
+
+#[test]
+fn a_fix_that_is_never_tried_and_the_wish_for_one_that_is_not_there_are_refused() {
+    let gate = |more: &str| using("control.gate.cicd", "gate", more);
+    let nothing = ["template T@v1 node `n` sets auto_resolve, but nothing that resolves"];
+    assert_eq!(problems(&gate("gates = [{ kind = 'cicd', script = 'x', auto_resolve = true }]")), nothing);
+    let script = "gates = [{ kind = 'cicd', script = 'x' }]\n";
+    assert_eq!(problems(&gate(&format!("{script}args.auto_resolve = true"))), nothing);
+    assert!(expand(&gate(&format!("{script}args.auto_resolve = false"))).is_ok());
+    let fix = "args.auto_resolve_script = 'y'\n";
+    assert_eq!(
+        problems(&gate(&format!("{script}{fix}"))),
+        ["template T@v1 node `n` sets auto_resolve_script, which is run only with auto_resolve"]
+    );
+    assert_eq!(
+        problems(&gate(&format!("args.auto_resolve = true\n{fix}"))),
+        ["template T@v1 node `n` sets auto_resolve_script, but has no script that could fail"]
+    );
+    assert!(expand(&gate(&format!("{script}args.auto_resolve = true\n{fix}"))).is_ok());
+    // A parameter without a value is a run without a fix.
+    let open = "args.auto_resolve = true\nargs.auto_resolve_script = '${fix}'\n[params]\nfix = ''";
+    assert!(expand(&gate(&format!("{script}{open}"))).is_ok());
+    let checks = "gates = [{ kind = 'cicd', script = 'x', auto_resolve = true }]";
+    assert_eq!(
+        problems(&using("cap.env.shell.cicd.run", "shell", checks)),
+        ["template T@v1 node `n` sets auto_resolve, which does nothing for cicd.run"]
+    );
+}

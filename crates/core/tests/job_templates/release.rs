@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use tidewheel_core::job::template::Inputs;
-use tidewheel_core::job::{Artifact, Lock, LockMode, NodeId, NodeOutcome, Precondition};
+use tidewheel_core::job::{Artifact, Lock, LockMode, Loop, NodeId, NodeOutcome, Precondition};
 use tidewheel_core::policy::Rules;
 
 use super::world::{Find, load, wish};
@@ -43,7 +43,7 @@ locks = [{ key = "branch:${target_branch}", mode = "exclusive" }]
 preconditions = [{ kind = "clean_worktree" }]
 gates = [{ kind = "approval", required = true }]
 retry = { mode = "on_failure", budget = 2 }
-on.failed = ["notify"]
+on.failed = ["notify", "build"]
 [[nodes]]
 id = "ship"
 kind = "shell"
@@ -84,7 +84,7 @@ fn everything_that_a_template_says_is_in_its_jobs() {
     assert!(times.is_sorted_by(|a, b| a < b), "the order of the file is the order of the queue");
 
     let build = run.job("build");
-    assert_eq!(build.command, ["sh", "-c", "make"]);
+    assert_eq!(build.command, ["sh", "-e", "-c", "make"]);
     assert_eq!(build.child_args, ["__workflow-node", "--job-id", build.id.as_str()]);
     let schedule = &build.schedule;
     assert_eq!(run.after("build"), ["draft__persist:success"]);
@@ -104,8 +104,8 @@ fn everything_that_a_template_says_is_in_its_jobs() {
     assert_eq!(run.roots, [run.job("draft__persist").id.clone()]);
 
     let kept = &run.manifest.nodes[&NodeId::new("build").unwrap()];
-    assert_eq!(kept.routes, [NodeId::new("notify").unwrap()]);
-    assert_eq!(kept.loops, []);
+    assert_eq!(kept.routes, ["build", "notify"].map(|id| NodeId::new(id).unwrap()));
+    assert_eq!(kept.loops, [Loop { on: NodeOutcome::Failed, to: NodeId::new("build").unwrap() }]);
     assert_eq!(kept.retry.as_ref().unwrap().budget, 2);
     assert!(kept.produces.contains_key(&NodeOutcome::Succeeded));
     assert_eq!(kept.gates[0], serde_json::json!({ "kind": "approval", "required": true }));

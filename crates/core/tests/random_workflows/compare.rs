@@ -24,7 +24,7 @@ pub(crate) fn finished_as(run: &Run, case: &Case, expected: &Expected) -> Findin
 pub(crate) fn productions_as(run: &Run, case: &Case, expected: &Expected) -> Finding {
     for place in 0..case.spec.parts.len() {
         let name = case.spec.name(place);
-        let found: Vec<_> = run.productions_of(&name).iter().map(shown).collect();
+        let found: Vec<_> = run.productions_of(&name).unwrap().iter().map(shown).collect();
         let cells = expected.columns[place].iter();
         let wanted: Vec<_> = cells
             .flat_map(|(at, cell)| {

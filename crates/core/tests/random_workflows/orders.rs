@@ -61,5 +61,5 @@ fn ids(run: &Run) -> Vec<FactId> {
 }
 
 fn produced(run: &Run, name: &str) -> Vec<(FactId, Value)> {
-    run.productions_of(name).iter().map(|fact| (fact.id, fact.value.to_json().unwrap())).collect()
+    run.productions_of(name).unwrap().iter().map(|fact| (fact.id, fact.value.to_json().unwrap())).collect()
 }

@@ -53,7 +53,7 @@ fn comes_to(run: &Run, case: &Case, expected: &Expected) -> Finding {
         let cells = expected.columns[place].values();
         let wanted: Vec<_> = cells.flat_map(|cell| &cell.produced).map(|datum| datum.to_json()).collect();
         let found: Vec<_> =
-            run.productions_of(&name).iter().map(|fact| fact.value.to_json().unwrap()).collect();
+            run.productions_of(&name).unwrap().iter().map(|fact| fact.value.to_json().unwrap()).collect();
         if is_state(&place) {
             same(&format!("turns of {name}"), &found.len(), &wanted.len())?;
         } else {

@@ -33,7 +33,7 @@ fn b17_a_rule_reads_a_state_and_a_value_from_outside() {
         .unwrap();
     let mut run = workflow.run("r").with_context(RunContext::new().scoped("limit", "limit", 5));
     run.react_until_satisfied(3_i64);
-    assert!(run.productions_of("limit").is_empty());
+    assert!(run.productions_of("limit").unwrap().is_empty());
     run.react_until_satisfied(4_i64);
     assert_eq!(run.result::<(String, i64)>("limit").unwrap(), Some(("triggered".to_owned(), 7)));
 }
@@ -222,4 +222,19 @@ fn a_hook_that_fails_or_panics_fails_its_work() {
         assert!(run.productions().is_empty());
         assert_eq!(run.failures()[0].failure.message, message);
     }
+}
+
+#[test]
+fn a_state_that_a_component_does_not_read_is_a_failure_that_says_what_to_write() {
+    let workflow = Workflow::new("shop")
+        .add(accumulator("sold", 0, |sold: i64, more: i64| sold + more))
+        .add(step("look", |context: Context, _: i64| context.state_of::<i64>("sold").unwrap_or(0)))
+        .build()
+        .unwrap();
+    let mut run = workflow.run("run-1");
+    run.react_until_satisfied(5_i64);
+    let failures = run.failures();
+    let message = &failures[0].failure.message;
+    assert!(message.contains("`look`") && message.contains(".reads(Meta::StateOf(\"sold\"))"), "{message}");
+    assert_eq!(Context::empty().state_of::<i64>("sold"), None, "by itself, as in a test");
 }

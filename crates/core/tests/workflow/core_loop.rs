@@ -300,11 +300,19 @@ fn the_result_is_the_last_of_the_productions_of_a_component() {
     assert!(run.facts_len() > 3_000);
     for name in ["cell", "odd", "sum", "total"] {
         let results = run.results::<i64>(name).unwrap();
-        assert_eq!(run.fact_count(name), results.len());
+        assert_eq!(run.fact_count(name).unwrap(), results.len());
         assert_eq!(run.result::<i64>(name).unwrap(), results.last().copied(), "{name}");
     }
     assert_eq!(run.result::<i64>("cell").unwrap(), Some(19_000 + 900 + (19 * 7 + 27) % 11 + 1));
-    assert_eq!((run.result::<i64>("nobody").unwrap(), run.fact_count("nobody")), (None, 0));
+    for error in [
+        run.result::<i64>("sumn").map(drop).unwrap_err(),
+        run.results::<i64>("sumn").map(drop).unwrap_err(),
+        run.fact_count("sumn").map(drop).unwrap_err(),
+        run.productions_of("sumn").map(drop).unwrap_err(),
+        run.output::<i64>("sumn").map(drop).unwrap_err(),
+    ] {
+        assert!(error.to_string().contains("`sumn`"), "{error}");
+    }
 }
 
 #[test]
@@ -323,4 +331,17 @@ fn work_that_was_handed_out_can_be_offered_again() {
     assert!(run.apply(lost.execute()).is_empty(), "the lost one comes too late");
     run.run_until_satisfied();
     assert_eq!(produced_set(&run), [2, 4, 6]);
+}
+
+#[test]
+fn what_a_component_comes_after_adds_up() {
+    let workflow = Workflow::new("w")
+        .add(step("a", |x: i64| x + 1))
+        .add(step("b", |x: i64| x * 2))
+        .add(step("both", |a: i64, b: i64| (a, b)).after("a").after("b"))
+        .build()
+        .unwrap();
+    let mut run = workflow.run("run-1");
+    run.react_until_satisfied(20_i64);
+    assert_eq!(run.result::<(i64, i64)>("both").unwrap(), Some((21, 40)));
 }

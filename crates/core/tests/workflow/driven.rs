@@ -95,7 +95,7 @@ impl Driven {
 
     /// The values of a component, in the order of productions.
     pub(crate) fn values(&self, component: &str) -> Vec<Value> {
-        self.run.productions_of(component).iter().map(|fact| fact.value.to_json().unwrap()).collect()
+        self.run.productions_of(component).unwrap().iter().map(|fact| fact.value.to_json().unwrap()).collect()
     }
 
     /// Whatever part of the log is replayed is a run, and all of it is this run, also when it was written.

@@ -8,6 +8,7 @@ mod core_loop;
 mod driven;
 mod joins;
 mod maps;
+mod panics;
 mod pictures;
 mod ports;
 mod reopen;

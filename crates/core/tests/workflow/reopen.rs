@@ -332,6 +332,13 @@ fn a_state_takes_what_comes_late_after_what_came_before() {
     driven.finish(well);
     assert_eq!(driven.values("total").len(), 4, "the first value and one for each input");
     assert_eq!(driven.ran.last().unwrap(), "total(11)");
+    assert_eq!(
+        driven.run.result::<i64>("total").unwrap(),
+        Some(63),
+        "the state as it is, not that of the last input"
+    );
+    let stored = driven.run.facts_len();
+    assert_eq!(driven.run.value_for("total", 2, stored).unwrap().get::<i64>().unwrap(), 63);
     driven.plan(40);
     driven.finish(well);
     assert_eq!(driven.run.result::<i64>("total").unwrap(), Some(104), "and it goes on in order");

@@ -143,7 +143,7 @@ fn h9_what_came_from_a_part_of_a_join_or_an_item_of_a_map_is_found() {
     let mut run = workflow.run("r");
     run.react_until_satisfied(3_i64);
     let since = |component: &str, place: usize| -> Vec<Value> {
-        let id = run.productions_of(component)[place].id;
+        let id = run.productions_of(component).unwrap()[place].id;
         run.produced_since(id).iter().map(|fact| fact.value.to_json().unwrap()).collect()
     };
     let joined = [json!([12, 4]), json!(48)];

@@ -139,7 +139,7 @@ fn b9_a_condition_is_any_expression_and_takes_outer_values_by_value() {
     for workflow in [in_one, in_parts] {
         for (input, fires) in [(2_i64, true), (3, false), (4, false), (6, false), (11, false), (12, true)] {
             let run = ran(&workflow, input);
-            assert_eq!(run.productions_of("r").len(), usize::from(fires), "{input}, now {limit}");
+            assert_eq!(run.productions_of("r").unwrap().len(), usize::from(fires), "{input}, now {limit}");
         }
     }
 }

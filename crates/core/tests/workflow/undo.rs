@@ -428,6 +428,8 @@ fn a_run_that_is_cancelled_while_it_undoes_is_over() {
     driven.keep();
     driven.finish(well);
     assert!(undos(&driven).is_empty() && !driven.run.is_runnable());
+    assert!(driven.log.last().is_some_and(is_ended), "it does not look for ever as if it were being undone");
+    assert_eq!(driven.log.iter().filter(|event| is_ended(event)).count(), 1);
 }
 
 #[test]

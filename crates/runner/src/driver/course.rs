@@ -1,7 +1,6 @@
 //! The course of a piece of work: attempt, outcome, decision, and again. It knows no clock and runs nothing;
 //! whoever drives the work tells it what happened and does what it says.
 
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
 use tidewheel_core::decide::{self, Action, CircuitView, ReasonCode, Record, RetryPolicy, Situation};
@@ -9,9 +8,9 @@ use tidewheel_core::event::FailedAttempt;
 use tidewheel_core::fact::Value;
 use tidewheel_core::policy::{Failure, Fallback, JitterSeed, OnFailure, OnOpen, Recovery, Resolved};
 use tidewheel_core::time::{Span, Timestamp};
+use tidewheel_core::work::call_user;
 use tidewheel_core::{Executed, Outcome, Runnable};
 
-use crate::pool::panicked;
 use crate::telemetry;
 
 /// Where a piece of work is under its policy.
@@ -22,6 +21,10 @@ pub struct Course {
     deadline: Option<Timestamp>,
     /// The failure that a fallback is to help out of, once it was asked.
     recovering: Option<Box<FailedAttempt>>,
+    /// Whether its circuit breaker did not let the last attempt begin.
+    is_shut: bool,
+    /// Whether what comes of it is stored.
+    is_stored: bool,
 }
 
 /// What is to be done with a piece of work.
@@ -128,7 +131,20 @@ impl Course {
             (Some(own), Some(of_run)) => Some(own.min(of_run)),
             (own, of_run) => own.or(of_run),
         };
-        Self { policy, started_at: runnable.started_at().unwrap_or(now), deadline, recovering: None }
+        Self {
+            policy,
+            started_at: runnable.started_at().unwrap_or(now),
+            deadline,
+            recovering: None,
+            is_shut: false,
+            is_stored: false,
+        }
+    }
+
+    /// Says that what comes of it is stored: a value that JSON cannot carry is a failure.
+    #[must_use]
+    pub(crate) fn for_store(self) -> Self {
+        Self { is_stored: true, ..self }
     }
 
     /// Returns the policy.
@@ -154,13 +170,17 @@ impl Course {
         };
         match late {
             None => {
+                self.is_shut = false;
                 let outer = [self.total_timeout(), self.deadline()];
                 let outer = outer.into_iter().flatten().min_by_key(|until| until.at);
                 Turn::Run { runnable: Box::new(runnable), until: self.timeout_within(outer, now) }
             }
-            Some(failure) => {
-                let decided = self.decide(&runnable, &failure, Known::default(), now);
-                self.give_up(runnable, FailedAttempt { failure, decided }, now)
+            Some(mut failure) => {
+                let decided = self.decide(&runnable, &mut failure, Known::default(), now);
+                match self.give_up(runnable, FailedAttempt { failure, decided }, now) {
+                    Turn::Over(executed) => over(executed.unbegun()),
+                    turn @ (Turn::Run { .. } | Turn::Retry(_) | Turn::Pause(_)) => turn,
+                }
             }
         }
     }
@@ -171,6 +191,7 @@ impl Course {
         let name = self.policy.circuit_breaker.as_ref().map_or("", |breaker| breaker.name.as_str());
         let message = format!("circuit breaker `{name}` is open until {until}");
         let known = Known { circuit: CircuitView::OpenUntil(until), ..Known::default() };
+        self.is_shut = true;
         self.end(runnable, Outcome::Failed(Failure::new(message).code("circuit_open")), known, now)
     }
 
@@ -183,12 +204,10 @@ impl Course {
     /// Takes what came of an attempt, or of the fallback, and says what follows.
     #[must_use]
     pub fn end(&mut self, runnable: Runnable, outcome: Outcome, known: Known, now: Timestamp) -> Turn {
-        let failure = match (outcome, self.recovering.take()) {
+        let mut failure = match (outcome, self.recovering.take()) {
             (Outcome::Failed(failure), None) => failure,
-            (Outcome::Failed(failure), Some(mut last)) => {
-                last.failure.message =
-                    format!("{}; its fallback failed, too: {failure}", last.failure.message);
-                return self.fail(runnable, *last, now);
+            (Outcome::Failed(failure), Some(last)) => {
+                return self.fail_twice(runnable, *last, &failure, now);
             }
             (outcome, recovering) => {
                 let executed = runnable.executed(outcome).ended_at(now);
@@ -198,7 +217,7 @@ impl Course {
                 });
             }
         };
-        let decided = self.decide(&runnable, &failure, known, now);
+        let decided = self.decide(&runnable, &mut failure, known, now);
         let failed = FailedAttempt { failure, decided };
         match decided.decision.action {
             Action::RetryAt(_) | Action::Wait(_) => {
@@ -209,10 +228,14 @@ impl Course {
         }
     }
 
-    fn decide(&self, runnable: &Runnable, failure: &Failure, known: Known, now: Timestamp) -> Record {
+    fn decide(&self, runnable: &Runnable, failure: &mut Failure, known: Known, now: Timestamp) -> Record {
         let seed = JitterSeed::new(runnable.run_id().as_str(), &runnable.id().to_string());
-        // A predicate that panics gives no answer, and without one nothing is tried again.
-        let retryable = catch_unwind(AssertUnwindSafe(|| self.policy.retries(failure))).unwrap_or(false);
+        // A matcher that panics gives no answer, and without one nothing is tried again.
+        let retryable = self.policy.try_retries(failure).unwrap_or_else(|panic| {
+            failure.message =
+                format!("{}; a matcher of errors in its policy panicked: {}", failure.message, panic.message);
+            false
+        });
         let situation = Situation {
             step_started_at: self.started_at,
             run_deadline: self.deadline,
@@ -225,7 +248,7 @@ impl Course {
     }
 
     /// There is no further attempt: the fallback may help, once, unless the deadline is over.
-    fn give_up(&mut self, runnable: Runnable, mut last: FailedAttempt, now: Timestamp) -> Turn {
+    fn give_up(&mut self, runnable: Runnable, last: FailedAttempt, now: Timestamp) -> Turn {
         let is_late = self.deadline.is_some_and(|deadline| now >= deadline);
         let is_cancelled = last.decided.decision.reason == ReasonCode::Cancelled;
         let fallback = self.policy.fallback.as_ref().filter(|_| !is_late && !is_cancelled);
@@ -236,19 +259,21 @@ impl Course {
             Fallback::Overrides(overrides) => Recovery::RetryWith(overrides.clone()),
             Fallback::Function(function) => {
                 let ask = || function.call()(&runnable.node(), &runnable.input(), &last.failure);
-                match catch_unwind(AssertUnwindSafe(ask)) {
+                match call_user(ask) {
                     Ok(recovery) => recovery,
-                    Err(payload) => {
-                        let failure = panicked(payload.as_ref());
-                        let message = &last.failure.message;
-                        last.failure.message = format!("{message}; its fallback failed, too: {failure}");
-                        return self.fail(runnable, last, now);
+                    Err(failure) => {
+                        return self.fail_twice(runnable, last, &failure, now);
                     }
                 }
             }
         };
         let other = match recovery {
             Recovery::Value(value) => {
+                if self.is_stored
+                    && let Some(failure) = value.unserialisable()
+                {
+                    return self.fail_twice(runnable, last, &failure, now);
+                }
                 let executed = runnable.executed(Outcome::Completed(value)).ended_at(now);
                 return over(executed.decided(last));
             }
@@ -259,11 +284,24 @@ impl Course {
         Turn::Run { runnable: Box::new(other), until: self.timeout_within(self.deadline(), now) }
     }
 
+    /// The fallback failed, too.
+    fn fail_twice(
+        &self,
+        runnable: Runnable,
+        mut last: FailedAttempt,
+        failure: &Failure,
+        now: Timestamp,
+    ) -> Turn {
+        last.failure.message = format!("{}; its fallback failed, too: {failure}", last.failure.message);
+        self.fail(runnable, last, now)
+    }
+
     /// Nothing helped: `on_failure` says what that means.
     fn fail(&self, runnable: Runnable, last: FailedAttempt, now: Timestamp) -> Turn {
         let failure = last.failure.clone();
         let breaker = self.policy.circuit_breaker.as_ref();
-        let is_shut = last.decided.decision.reason == ReasonCode::CircuitOpen;
+        // Without a retry left the decision has another reason, and the breaker is open all the same.
+        let is_shut = self.is_shut || last.decided.decision.reason == ReasonCode::CircuitOpen;
         let outcome = match self.policy.on_failure {
             _ if is_shut && breaker.is_some_and(|breaker| breaker.on_open == OnOpen::Skip) => {
                 Outcome::Skipped(failure)

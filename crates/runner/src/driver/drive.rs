@@ -1,9 +1,10 @@
 //! Drives one piece of work through its attempts, for whoever has a runnable and a policy.
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
-use tidewheel_core::policy::{Resolved, Rules};
+use tidewheel_core::policy::{Failure, Resolved, Rules};
 use tidewheel_core::time::{Span, Timestamp};
+use tidewheel_core::work::call_user;
 use tidewheel_core::{Executed, Outcome, Problems, Runnable};
 use tidewheel_store::{Clock, RealClock};
 use tokio::task::JoinSet;
@@ -220,13 +221,32 @@ async fn run_once(runnable: Runnable, place: SyncWork, followed: Option<Executio
     executed
 }
 
+/// The failure of an attempt for which the machine has no thread. Another one may find one.
+fn no_thread(why: &str) -> Failure {
+    Failure::new(format!("there is no thread for it: {why}")).code("no_thread")
+}
+
 async fn run_on_thread(runnable: Runnable, span: tracing::Span) -> Executed {
     let ticket = runnable.ticket();
-    let task = tokio::task::spawn_blocking(move || span.in_scope(|| runnable.execute()));
-    task.await.unwrap_or_else(|error| {
-        let failure = tidewheel_core::policy::Failure::of(&error).code("lost");
-        ticket.executed(Outcome::Failed(failure))
-    })
+    // The runtime may keep what it has no thread for: then it finds nothing to do, whenever it has one.
+    let work = Arc::new(Mutex::new(Some((runnable, span))));
+    let taken = Arc::clone(&work);
+    let take = move |work: &Mutex<Option<(Runnable, tracing::Span)>>| {
+        work.lock().unwrap_or_else(PoisonError::into_inner).take()
+    };
+    let run = move || take(&taken).map(|(runnable, span)| span.in_scope(|| runnable.execute()));
+    let failure = match call_user(|| tokio::task::spawn_blocking(run)) {
+        Ok(task) => match task.await {
+            Ok(Some(executed)) => return executed,
+            Ok(None) => no_thread("it was taken back"),
+            Err(error) => Failure::of(&error).code("lost"),
+        },
+        Err(panic) => {
+            drop(take(&work));
+            no_thread(&panic.message)
+        }
+    };
+    ticket.executed(Outcome::Failed(failure))
 }
 
 /// Runs pieces of work under rules, all at once, and returns what came of them in the order in which they
@@ -265,7 +285,9 @@ pub async fn execute_with_policies(
     let mut tasks = JoinSet::new();
     let tickets: Vec<_> = runnables.iter().map(Runnable::ticket).collect();
     for (index, runnable) in runnables.into_iter().enumerate() {
-        let policy = Arc::clone(rules.resolve(&runnable.node()).policy);
+        let resolution = rules.resolve(&runnable.node());
+        let policy = Arc::clone(resolution.policy);
+        Problems::check(resolution.problem.into_iter().collect(), ())?;
         check_compensation(&runnable, &policy)?;
         let options = options.clone();
         tasks.spawn(async move { (index, drive_checked(runnable, policy, &options).await) });

@@ -43,6 +43,7 @@ pub(crate) fn check_run(
     place: impl Fn(&NodeInfo<'_>) -> SyncWork,
 ) -> Result<(), Problems> {
     check_rules_at(run.rules(), home)?;
+    Problems::check(run.policy_problems().cloned().collect(), ())?;
     let workflow = run.workflow();
     let undoes = |name: &&str| workflow.node_info(name).is_some_and(|node| node.kind == Kind::Compensation);
     let unknown = run.rules().compensations().filter(|name| !undoes(name)).map(|name| {
@@ -59,7 +60,11 @@ pub(crate) fn check_run(
         )
         .help("name it for steps, rules, maps or reduces")
     });
-    Problems::check(unknown.chain(unable).collect(), ())?;
+    let unstorable = workflow.initial_states().filter(|_| home == Home::Store).filter_map(|(name, state)| {
+        let why = state.unserialisable()?;
+        Some(Problem::new(format!("{name}.initial"), format!("cannot be stored: {}", why.message)))
+    });
+    Problems::check(unknown.chain(unable).chain(unstorable).collect(), ())?;
     let bounded = run.nodes().filter_map(|(node, policy, is_async)| {
         let field = bound(policy).filter(|_| !is_async && node.kind != Kind::Join)?;
         (place(&node) == SyncWork::Inline).then(|| not_inline(&node, field))

@@ -9,6 +9,9 @@ use std::thread;
 
 use super::call::Call;
 
+/// So many bytes fit into a pipe that is empty, on every system.
+const PIPE: usize = 4_096;
+
 /// Asks git.
 pub trait Git: fmt::Debug + Send + Sync {
     /// Asks something at a directory, and waits for the answer.
@@ -47,12 +50,23 @@ impl Git for System {
         command.envs(self.variables.iter().map(|(name, value)| (name, value)));
         let stdin = if call.input().is_some() { Stdio::piped() } else { Stdio::null() };
         let mut child = command.stdin(stdin).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn()?;
-        let pipe = child.stdin.take();
+        let (Some(mut pipe), Some(bytes)) = (child.stdin.take(), call.input()) else {
+            return child.wait_with_output();
+        };
+        if bytes.len() <= PIPE {
+            // A git that does not read all of it says why in its answer.
+            pipe.write_all(bytes).ok();
+            drop(pipe);
+            return child.wait_with_output();
+        }
         thread::scope(|scope| {
-            if let (Some(mut pipe), Some(bytes)) = (pipe, call.input()) {
-                // Git answers while it still reads, so that whoever wrote all of it first might wait for ever. Who does
-                // not read all of it says why in the answer.
-                scope.spawn(move || pipe.write_all(bytes));
+            // Git answers while it still reads, so that writing all of it first might wait for ever.
+            let writer = thread::Builder::new().spawn_scoped(scope, move || pipe.write_all(bytes));
+            if let Err(error) = writer {
+                // Its input is closed with the closure that holds it. What git makes of a part of it counts for nothing.
+                child.kill().ok();
+                child.wait()?;
+                return Err(error);
             }
             child.wait_with_output()
         })

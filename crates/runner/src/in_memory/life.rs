@@ -2,11 +2,11 @@
 //! held.
 
 use std::collections::VecDeque;
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, MutexGuard};
 
 use tidewheel_core::policy::Kind;
 use tidewheel_core::time::Timestamp;
+use tidewheel_core::work::call_user;
 use tidewheel_core::{Executed, Outcome, Prepared, Runnable};
 
 use super::end::Led;
@@ -67,7 +67,7 @@ impl Shared {
             let Some(run) = &mut state.run else { return };
             let now = self.clock.now();
             let mut entries = VecDeque::new();
-            let Prepared { runnables, held } = if self.has_gates {
+            let Prepared { runnables, held, .. } = if self.has_gates {
                 run.prepare_admitted_by(now, None, |policy| {
                     let entry = self.limits.enter_at_once(&self.workflow_name, policy);
                     let is_in = entry.is_some();
@@ -75,7 +75,7 @@ impl Shared {
                     is_in
                 })
             } else {
-                Prepared { runnables: run.prepare(), held: Vec::new() }
+                Prepared { runnables: run.prepare(), ..Prepared::default() }
             };
             if runnables.is_empty() && held.is_empty() {
                 break;
@@ -99,8 +99,9 @@ impl Shared {
         }
         if let (Some(checkpoint), Some(run)) = (&self.checkpoint, &state.run) {
             // A bad function must not keep the work from going on, which was handed out a moment ago.
-            let called = catch_unwind(AssertUnwindSafe(|| checkpoint.call(run)));
-            drop(called);
+            if let Err(panic) = call_user(|| checkpoint.call(run)) {
+                tracing::error!(run = %run.id(), why = panic.message, "checkpoint panicked");
+            }
         }
         if state.is_satisfied() {
             self.satisfied.notify_one();

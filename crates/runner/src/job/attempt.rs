@@ -4,6 +4,7 @@
 use std::fs::File;
 use std::io;
 use std::os::fd::{AsFd as _, OwnedFd};
+use std::os::unix::ffi::OsStrExt as _;
 use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
@@ -17,8 +18,9 @@ use rustix::process::{
 use tidewheel_core::job::Secrets;
 
 use super::family::{self, Descendants, Family as _};
-use super::identity::DETACHED;
+use super::identity::{DETACHED, TOKEN};
 use super::log::LogFile;
+use super::mark::Mark;
 use super::streams::{Finished, Streams};
 use super::wait::Watch;
 use crate::process::{Captured, Program, StartError};
@@ -73,6 +75,8 @@ pub struct Started {
     pub pid: u32,
     /// When it started, as the system counts.
     pub start_time: Option<u64>,
+    /// Its session, which is that of its supervisor.
+    pub session: Option<u32>,
 }
 
 /// What came of an attempt.
@@ -192,6 +196,9 @@ pub fn run(attempt: Attempt<'_>) -> Result<Ended, AttemptError> {
     let Attempt {
         program, stdin, secrets, timeout, heartbeat, grace, on_spawn, is_cancelled, cancel_in, ..
     } = attempt;
+    // Without room for it, the token in the environment has to do.
+    let token = program.vars().find(|(name, _)| *name == TOKEN).map(|(_, token)| token.as_bytes().to_vec());
+    let _mark = token.and_then(|token| Mark::new(&token).ok());
     let child = match spawn(&program, stdin) {
         Ok(child) => child,
         Err(source) => return Err(StartError { program, source }.into()),
@@ -206,7 +213,12 @@ pub fn run(attempt: Attempt<'_>) -> Result<Ended, AttemptError> {
         }
     };
     let mut life = Life { main, fd, is_taken: false, began, is_cancelled, streams: &mut streams };
-    let recorded = on_spawn(Started { pid: id, start_time: procfs::of(main).map(|main| main.start_time) });
+    let found = procfs::of(main);
+    let recorded = on_spawn(Started {
+        pid: id,
+        start_time: found.map(|main| main.start_time),
+        session: found.and_then(|main| u32::try_from(main.session).ok()),
+    });
     let end = match recorded {
         Ok(()) => life.wait(timeout, heartbeat, cancel_in.as_deref()),
         Err(_) => Ok(End::Cancelled),

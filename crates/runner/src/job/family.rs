@@ -219,5 +219,6 @@ pub(super) fn is_child_of(known: &BTreeMap<i32, u64>, process: &Process) -> bool
 
 /// Tells whether a process is a supervisor or a waker, which are nobody's.
 fn is_detached(process: &Process) -> bool {
-    procfs::has_variable(process.id, DETACHED, |value| !value.is_empty())
+    let environment = procfs::environment(process.id).unwrap_or_default();
+    procfs::variable(&environment, DETACHED).is_some_and(|value| !value.is_empty())
 }

@@ -1,18 +1,18 @@
 //! Starts supervisors and wakers so that they outlive whoever starts them, and lets them find their place. It knows
 //! nothing of what they do.
 
-use std::fs::{File, OpenOptions, TryLockError};
+use std::fs::{File, TryLockError};
 use std::io;
 use std::os::fd::AsFd as _;
-use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _};
+use std::os::unix::fs::MetadataExt as _;
 use std::os::unix::process::CommandExt as _;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::{Mutex, PoisonError};
 
-use rustix::fs::OFlags;
 use rustix::process::{Pid, getpid, set_child_subreaper, setpgid, setsid};
 use tidewheel_core::job::JobId;
+use tidewheel_store::jobs::{Access, open_regular, split_data};
 
 use super::identity::{DETACHED, OF_A_JOB};
 use crate::procfs;
@@ -30,10 +30,10 @@ pub fn launch(
     data: &Path,
     launched: &Launched,
 ) -> io::Result<u32> {
-    let log = data.join("jobs").join(id.as_str()).join("supervisor.log");
+    let log = supervisor_log(data, id)?;
     let mut command = detached(binary, root);
     command.args(["__workflow-node", "--job-id", id.as_str()]);
-    start(tell_where(&mut command, root, data).stdin(lock).stderr(log_file(&log)?), launched)
+    start(tell_where(&mut command, root, data).stdin(lock).stderr(log), launched)
 }
 
 /// Starts a process that looks again when a time has come, and ends when none is to come. Returns its number.
@@ -114,7 +114,8 @@ pub fn handed_over(lock: &Path) -> Option<File> {
 
 fn held(lock: &Path) -> io::Result<Option<File>> {
     let handed = File::from(io::stdin().as_fd().try_clone_to_owned()?);
-    let opened = OpenOptions::new().write(true).custom_flags(flags(OFlags::NOFOLLOW)).open(lock)?;
+    let (directory, rest) = split_data(lock);
+    let opened = open_regular(&directory, &rest, Access::LockThere)?;
     let same = |one: std::fs::Metadata, other: std::fs::Metadata| {
         one.is_file() && (one.dev(), one.ino()) == (other.dev(), other.ino())
     };
@@ -149,13 +150,14 @@ fn tell_where<'a>(command: &'a mut Command, root: &Path, data: &Path) -> &'a mut
     command
 }
 
-/// What a supervisor has to say goes to a file: it says something only when it breaks.
-fn log_file(path: &Path) -> io::Result<File> {
-    OpenOptions::new().create(true).append(true).custom_flags(flags(OFlags::NOFOLLOW)).open(path)
-}
-
-fn flags(flags: OFlags) -> i32 {
-    flags.bits().cast_signed()
+/// Opens the file for what a supervisor has to say: it says something only when it breaks.
+fn supervisor_log(data: &Path, id: &JobId) -> io::Result<File> {
+    let path: PathBuf = ["jobs", id.as_str(), "supervisor.log"].iter().collect();
+    let fail = |error: io::Error| {
+        let what = format!("cannot open {}: {error}", data.join(&path).display());
+        io::Error::new(error.kind(), what)
+    };
+    open_regular(data, &path, Access::Append).map_err(fail)
 }
 
 fn start(command: &mut Command, launched: &Launched) -> io::Result<u32> {

@@ -1,13 +1,13 @@
 //! The log of one stream of a job: written as it comes, and rotated before it is too long. What cannot be kept is
 //! counted in the log itself.
 
-use std::fs::{self, File, OpenOptions};
+use std::fs::{self, File};
 use std::io::{self, Write as _};
-use std::os::unix::fs::{FileExt as _, MetadataExt as _, OpenOptionsExt as _};
+use std::os::unix::fs::{FileExt as _, MetadataExt as _};
 use std::path::{Path, PathBuf};
 
-use rustix::fs::OFlags;
 use tidewheel_core::job::LogExtent;
+use tidewheel_store::jobs::{Access, open_regular, split_data};
 
 /// A log that a stream is written to. One earlier part of it is kept beside it, with `.1` behind its name.
 ///
@@ -52,7 +52,7 @@ impl LogFile {
     /// # Errors
     /// It cannot be opened, or is no ordinary file.
     pub fn read(path: &Path) -> io::Result<File> {
-        ordinary(OpenOptions::new().read(true), path)
+        ordinary(path, Access::Read)
     }
 
     /// Opens what there is of a log: the part that was put aside, the log itself, and where they stand in it.
@@ -246,14 +246,13 @@ fn beside(path: &Path) -> PathBuf {
 }
 
 fn open(path: &Path, is_new: bool) -> io::Result<File> {
-    ordinary(OpenOptions::new().append(true).create(true).create_new(is_new), path)
+    ordinary(path, if is_new { Access::NewAppend } else { Access::Append })
 }
 
-/// Opens an ordinary file: somebody could have put a link or a pipe in its place, and would have us go elsewhere or wait.
-fn ordinary(options: &mut OpenOptions, path: &Path) -> io::Result<File> {
-    let flags = (OFlags::NOFOLLOW | OFlags::NONBLOCK).bits().cast_signed();
-    let file = options.custom_flags(flags).open(path)?;
-    if file.metadata()?.is_file() { Ok(file) } else { Err(io::Error::other("it is no ordinary file")) }
+/// Opens a log. A job may have put a link or a pipe in its place, or a link in that of its directory.
+fn ordinary(path: &Path, access: Access) -> io::Result<File> {
+    let (directory, rest) = split_data(path);
+    open_regular(&directory, &rest, access)
 }
 
 /// Returns how much of a text is whole lines; all of it if it has no end of a line.

@@ -6,6 +6,7 @@ mod identity;
 pub mod launch;
 pub mod leftover;
 mod log;
+mod mark;
 pub mod operation;
 mod scheduler;
 mod streams;
@@ -14,5 +15,7 @@ mod worktree;
 
 pub use identity::Identity;
 pub use log::{LogFile, LogParts};
-pub use scheduler::{Cancelled, Options, Removes, Retried, Scheduler, SchedulerError, Serve, Ticked};
-pub use worktree::{CleanError, remove_leftover as remove_leftover_worktree};
+pub use scheduler::{
+    Cancelled, ExternalFailure, GcReport, Options, Removes, Retried, Scheduler, SchedulerError, Serve, Ticked,
+};
+pub use worktree::{CleanError, is_peoples_worktree, remove_leftover as remove_leftover_worktree};

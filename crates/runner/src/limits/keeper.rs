@@ -8,7 +8,6 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use tidewheel_core::event::Hold;
 use tidewheel_core::policy::Resolved;
 use tidewheel_store::{Clock, OwnerId, Store};
-use tokio::runtime::Handle;
 use tokio::sync::oneshot;
 
 use super::line::{Ask, Asker, Entry, Granted, Permits, Report, Told, number_of};
@@ -22,7 +21,6 @@ pub(crate) struct Limits {
     pub(super) this: Weak<Self>,
     pub(super) home: Home,
     pub(super) timers: Arc<Timers>,
-    pub(super) runtime: Handle,
     /// Who has the slots that are taken here.
     owner: AtomicI64,
     /// Whether work begins when it is let in.
@@ -51,7 +49,6 @@ impl Limits {
             this: Weak::clone(this),
             home,
             timers,
-            runtime: Handle::current(),
             owner: AtomicI64::new(owner.0),
             begins_at_once,
             lines: Mutex::default(),
@@ -273,7 +270,7 @@ mod tests {
 
     fn homes() -> [Arc<Limits>; 2] {
         let clock = Arc::new(RealClock::new());
-        let timers = || Timers::new(Arc::<RealClock>::clone(&clock), Handle::current());
+        let timers = || Timers::new(Arc::<RealClock>::clone(&clock), tokio::runtime::Handle::current());
         let store: Arc<dyn Store> = Arc::new(Memory::new(Arc::<RealClock>::clone(&clock)));
         [Limits::in_memory(timers(), true), Limits::in_store(store, timers(), OwnerId(1))]
     }

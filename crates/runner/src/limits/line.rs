@@ -197,6 +197,8 @@ pub(super) struct Line {
     pub(super) rivals: Vec<usize>,
     /// When it last let somebody in, among its rivals.
     pub(super) served: u64,
+    /// Whether those who wait were told last that their breaker is open.
+    was_shut: bool,
 }
 
 /// A level that was passed over so often goes before those above it.
@@ -218,6 +220,7 @@ impl Line {
             looks: 0,
             rivals,
             served: 0,
+            was_shut: false,
         }
     }
 
@@ -292,6 +295,29 @@ impl Line {
             self.untold.push((level, group));
         }
         self.levels[level].put_back(group, ask);
+    }
+
+    /// Finds those who were told of another gate, when their breaker opened or lets them pass again, with about how many
+    /// are before them. Which other gate is closed changes all the time, and is not told to all of them.
+    pub(super) fn tell_again(&mut self, why: Hold, mut tell: impl FnMut(usize, &Ask)) {
+        let is_shut = why == Hold::CircuitBreaker;
+        if std::mem::replace(&mut self.was_shut, is_shut) == is_shut {
+            return;
+        }
+        let mut above = 0;
+        for level in &mut self.levels {
+            let groups = level.order.len();
+            for group in &level.order {
+                let asks = level.groups.get_mut(group).into_iter().flatten().enumerate();
+                for (place, ask) in asks {
+                    if ask.told.is_some_and(|told| (told == Hold::CircuitBreaker) != is_shut) {
+                        ask.told = Some(why);
+                        tell(above + place.saturating_mul(groups), ask);
+                    }
+                }
+            }
+            above += level.len;
+        }
     }
 
     /// Finds those who were told nothing yet, with about how many are before them; they count as told.

@@ -16,8 +16,12 @@ use super::line::{Ask, Asker, Entry, Held};
 use super::lines::{Batch, Lines, in_turns};
 use super::pass::{self, LOOK_AGAIN, Passed, Waiting};
 use crate::driver::Known;
+use crate::supervise::{Supervisor, ask_store};
 use crate::telemetry;
 use crate::timers::TimerKey;
+
+/// What people know its task by.
+const TASK: &str = "limiter";
 
 /// Slots of others are looked for this rarely, at last.
 const LOOK_RARELY: Span = Span::from_millis(2_000);
@@ -36,7 +40,8 @@ impl Limits {
             Home::Store(_) => {
                 drop(lines);
                 let Some(this) = self.this.upgrade() else { return };
-                drop(self.runtime.spawn(async move { this.serve().await }));
+                let serve = move |_| Arc::clone(&this).serve();
+                drop(self.timers.supervisor().spawn(TASK, serve));
             }
         }
     }
@@ -54,7 +59,7 @@ impl Limits {
                 told.push(self.end(&mut lines, batch, here.now));
             }
             drop(lines);
-            told.into_iter().for_each(Telling::tell);
+            told.into_iter().for_each(|telling| telling.tell(self.timers.supervisor()));
             lines = self.lock();
         }
         lines.is_busy = false;
@@ -74,9 +79,9 @@ impl Limits {
                 }
                 batches
             };
-            match self.read(store.as_ref(), &batches).await {
+            match ask_store(self.read(store.as_ref(), &batches)).await {
                 Ok(rows) => self.serve_batches(store.as_ref(), batches, rows).await,
-                Err(StoreError::Closed | StoreError::Broken) => {
+                Err(StoreError::Closed | StoreError::Broken | StoreError::Moved { .. }) => {
                     self.lock().is_busy = false;
                     return;
                 }
@@ -147,13 +152,13 @@ impl Limits {
             body: Some(body),
         };
         let puts: Vec<PutShared> = rows.changed().map(put).collect();
-        let written = if puts.is_empty() { Ok(true) } else { store.put_shared(puts).await };
+        let written = if puts.is_empty() { Ok(true) } else { ask_store(store.put_shared(puts)).await };
         if let Ok(true) = written {
             let mut lines = self.lock();
             let told: Vec<Telling> =
                 batches.into_iter().map(|batch| self.end(&mut lines, batch, here.now)).collect();
             drop(lines);
-            told.into_iter().for_each(Telling::tell);
+            told.into_iter().for_each(|telling| telling.tell(self.timers.supervisor()));
             return;
         }
         // Somebody else was quicker, or nobody knows: all of it is looked at again.
@@ -201,6 +206,10 @@ impl Limits {
                     ask.told = Some(held.why);
                     telling.waiting.push((Weak::clone(&ask.asker), ask.id, held.clone()));
                 }
+                row.tell_again(held.why, |place, ask| {
+                    let held = estimated(&held, &ask.policy, place);
+                    telling.waiting.push((Weak::clone(&ask.asker), ask.id, held));
+                });
                 row.tell_rest(held.why, |place, ask| {
                     let held = estimated(&held, &ask.policy, place);
                     telling.waiting.push((Weak::clone(&ask.asker), ask.id, held));
@@ -291,20 +300,20 @@ struct Telling {
 }
 
 impl Telling {
-    fn tell(self) {
-        tell_changes(self.changes);
+    fn tell(self, supervisor: &Supervisor) {
+        supervisor.call(TASK, || tell_changes(self.changes));
         for (tell, facts) in self.facts {
             // Whoever does not wait any more has their reasons.
             let _told = tell.send(facts);
         }
         for (asker, id, held) in self.waiting {
             if let Some(asker) = asker.upgrade() {
-                asker.waits(id, held);
+                supervisor.call(TASK, || asker.waits(id, held));
             }
         }
         for (ask, entry) in self.entered {
             if let Some(asker) = ask.asker.upgrade() {
-                asker.admitted(ask.id, entry);
+                supervisor.call(TASK, || asker.admitted(ask.id, entry));
             }
         }
     }

@@ -1,6 +1,5 @@
 //! A piece that has a slot, and how it is done in a task. It knows nothing of other pieces.
 
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
 use tidewheel_core::policy::Failure;
@@ -9,8 +8,10 @@ use tidewheel_core::{Executed, Outcome, Runnable};
 use tidewheel_store::Clock;
 use tracing::Instrument;
 
+use super::failure::TASK;
 use super::job::{Place, Sink, Terms};
 use crate::bounds::{Bounds, within};
+use crate::supervise::Supervisor;
 use crate::telemetry::{self, Execution};
 
 /// A piece that has a slot.
@@ -33,11 +34,11 @@ pub(super) struct Begun {
 
 impl Attempt {
     /// Says that it begins, to whoever wants to know.
-    pub(super) fn tell_beginning(&mut self) {
+    pub(super) fn tell_beginning(&mut self, supervisor: &Supervisor) {
         if let Some(sink) = self.told.take() {
             // Whatever goes wrong there, the piece has to begin.
             let place = self.begun.place;
-            drop(catch_unwind(AssertUnwindSafe(|| sink.began(place))));
+            supervisor.call(TASK, || sink.began(place));
         }
     }
 

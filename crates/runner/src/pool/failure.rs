@@ -1,23 +1,20 @@
 //! The failures of pieces that are nobody's result: a panic, a lost task, no slot, no thread.
 
-use std::any::Any;
-use std::borrow::Cow;
-
 use tidewheel_core::policy::Failure;
 use tidewheel_core::time::Span;
+
+/// What people know the workers by.
+pub(super) const TASK: &str = "workers";
 
 /// As many threads may be lost to work that does not stop; then work that could block more is refused.
 pub(super) const MOST_ABANDONED: usize = 256;
 
-pub(crate) fn panicked(payload: &(dyn Any + Send)) -> Failure {
-    let text = payload.downcast_ref::<&'static str>().map(|text| (*text).to_owned());
-    let message = text.or_else(|| payload.downcast_ref::<String>().cloned());
-    let message = message.unwrap_or_else(|| "panicked".to_owned());
-    Failure { type_name: Some(Cow::Borrowed("panic")), ..Failure::new(message).code("panic") }
-}
-
-/// The runtime shut down. Another attempt is of no use: nobody is there who could make it.
+/// The task of a piece ended before the piece did: something around the work panicked, or the runtime shut down. Then
+/// another attempt is of no use: nobody is there who could make it.
 pub(super) fn lost() -> Failure {
+    if std::thread::panicking() {
+        return Failure::new("its task panicked").code("panic");
+    }
     Failure::new("its task was cancelled").code("lost").non_retryable()
 }
 

@@ -1,12 +1,11 @@
 //! Pieces that have to have a slot in time: those that get none are failed. What begins is none of its business.
 
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
 use tidewheel_core::Outcome;
 use tidewheel_core::policy::Failure;
 
-use super::failure::no_slot;
+use super::failure::{TASK, no_slot};
 use super::job::Job;
 use super::slots::Pool;
 use super::state::State;
@@ -44,13 +43,12 @@ impl Pool {
         for job in late {
             let why = no_slot(job.runnable.policy().queue_timeout);
             telemetry::timeout(&job.runnable, job.runnable.policy(), &why);
-            fail(job, why);
+            self.fail(job, why);
         }
     }
-}
 
-/// Tells whoever handed a piece in that it failed without a slot.
-pub(super) fn fail(job: Job, why: Failure) {
-    let told = catch_unwind(AssertUnwindSafe(|| job.sink.ended(job.place, Outcome::Failed(why))));
-    drop(told);
+    /// Tells whoever handed a piece in that it failed without a slot.
+    pub(super) fn fail(&self, job: Job, why: Failure) {
+        self.timers.supervisor().call(TASK, || job.sink.ended(job.place, Outcome::Failed(why)));
+    }
 }

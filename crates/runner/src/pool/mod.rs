@@ -5,14 +5,15 @@ mod attempt;
 mod failure;
 mod impatient;
 mod job;
+mod loan;
 mod number;
 mod queue;
 mod slots;
 mod state;
 mod worker;
 
-pub(crate) use failure::panicked;
 pub(crate) use job::{Job, Place, Sink};
+pub(crate) use loan::SlotLoan;
 pub(crate) use number::ByNumber;
 pub(crate) use slots::Pool;
 pub(crate) use worker::{Meanwhile, call, is_worker};

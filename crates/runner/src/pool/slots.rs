@@ -1,7 +1,6 @@
 //! The slots: what waits for one, what has one, and what is taken back or given up.
 
 use std::collections::HashSet;
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
@@ -10,9 +9,9 @@ use tidewheel_core::{Outcome, Runnable};
 use tokio::runtime::Handle;
 
 use super::attempt::{Attempt, Begun};
-use super::failure::{MOST_ABANDONED, lost, too_many_abandoned};
-use super::impatient::fail;
+use super::failure::{MOST_ABANDONED, TASK, lost, too_many_abandoned};
 use super::job::{Job, Place, Sink};
+use super::loan::{SLOT, Slot};
 use super::queue::Spot;
 use super::state::{On, Out, State};
 use super::worker::{Meanwhile, Worker};
@@ -32,13 +31,26 @@ pub(crate) struct Pool {
     pub(super) meanwhile: OnceLock<Arc<dyn Meanwhile>>,
     /// Who wants to know how long pieces wait.
     metrics: OnceLock<Arc<Metrics>>,
+    #[cfg(test)]
+    pub(super) scarcity: super::worker::Scarcity,
 }
 
 impl Pool {
     pub(crate) fn new(limit: usize, sync_work: SyncWork, timers: Arc<Timers>) -> Arc<Self> {
         let (next, state) = (AtomicU64::new(0), Mutex::default());
         let (runtime, meanwhile, metrics) = (Handle::current(), OnceLock::new(), OnceLock::new());
-        Arc::new(Self { limit, sync_work, runtime, timers, next, state, meanwhile, metrics })
+        Arc::new(Self {
+            limit,
+            sync_work,
+            runtime,
+            timers,
+            next,
+            state,
+            meanwhile,
+            metrics,
+            #[cfg(test)]
+            scarcity: super::worker::Scarcity::default(),
+        })
     }
 
     /// Says who wants to know how long pieces wait.
@@ -102,7 +114,7 @@ impl Pool {
         jobs.iter().for_each(|job| state.waits_no_more(job));
         let mut stopped = Vec::new();
         for place in places {
-            if let Some(out) = state.out.remove(place) {
+            if let Some(out) = state.take_out(*place) {
                 // A thread cannot be stopped.
                 state.abandoned += usize::from(matches!(out.on, On::Thread));
                 stopped.push(out);
@@ -124,7 +136,7 @@ impl Pool {
 
     /// Returns how many pieces have a slot.
     pub(crate) fn slots_in_use(&self) -> usize {
-        self.lock().out.len()
+        self.lock().in_use()
     }
 
     /// Returns how many threads go on with work that was given up.
@@ -150,6 +162,7 @@ impl Pool {
             refused.iter().for_each(|job| state.waits_no_more(job));
             self.refuse(refused);
         }
+        let given_back = state.give_slots_back(self.limit);
         let mut tasks = Vec::new();
         while state.has_room_for_task(self.limit)
             && let Some(job) = state.later.pop()
@@ -158,6 +171,10 @@ impl Pool {
         }
         let worker = self.another_worker(&mut state);
         drop(state);
+        for give in given_back {
+            // A piece that does not wait any more goes on without being told.
+            let _told = give.send(());
+        }
         for attempt in tasks {
             self.spawn(attempt);
         }
@@ -172,9 +189,10 @@ impl Pool {
         if jobs.is_empty() {
             return;
         }
+        let this = Arc::clone(self);
         let refusing = async move {
             for job in jobs {
-                fail(job, too_many_abandoned());
+                this.fail(job, too_many_abandoned());
             }
         };
         drop(self.runtime.spawn(refusing));
@@ -183,7 +201,7 @@ impl Pool {
     /// Returns one more worker if there is work that nobody is about to take. A burst of small pieces is over
     /// before many threads have started, and pieces that take long get as many as they need.
     pub(super) fn another_worker(self: &Arc<Self>, state: &mut State) -> Option<Worker> {
-        let wanted = state.searching == 0 && !state.ready.is_empty() && state.out.len() < self.limit;
+        let wanted = state.searching == 0 && !state.ready.is_empty() && state.taken() < self.limit;
         wanted.then(|| {
             state.searching += 1;
             Worker::new(Arc::clone(self))
@@ -195,10 +213,11 @@ impl Pool {
         let begun = attempt.begun;
         self.note_wait(&attempt);
         let piece = Piece { pool: Arc::clone(self), begun, is_over: false };
-        let clock = Arc::clone(self.timers.clock());
+        let (clock, supervisor) = (Arc::clone(self.timers.clock()), Arc::clone(self.timers.supervisor()));
+        let slot = Slot { pool: Arc::clone(self), begun };
         // Not under the lock: a runtime that shuts down drops the task at once, and the piece says so.
-        let task = self.runtime.spawn(async move {
-            attempt.tell_beginning();
+        let task = self.runtime.spawn(SLOT.scope(slot, async move {
+            attempt.tell_beginning(&supervisor);
             let is_bounded = attempt.is_bounded();
             let followed = if is_bounded {
                 None
@@ -212,7 +231,7 @@ impl Pool {
                 Box::pin(attempt.in_task(followed, clock)).await
             };
             piece.end(outcome);
-        });
+        }));
         match self.lock().out.get_mut(&begun.place) {
             Some(out) if out.begun == begun.begun => out.on = On::Task(Some(task.abort_handle())),
             // It is over, or was taken back before anybody could stop it.
@@ -239,8 +258,7 @@ impl Pool {
             self.timers.cancel(timer);
         }
         // Whatever goes wrong there, the pieces of others have to begin.
-        let told = catch_unwind(AssertUnwindSafe(|| out.sink.ended(place, outcome)));
-        drop(told);
+        self.timers.supervisor().call(TASK, || out.sink.ended(place, outcome));
     }
 
     /// Sees to it that a piece on a thread is given up when its time is over or it was silent for too long.
@@ -386,6 +404,72 @@ mod tests {
                 count == 20
             })
             .await;
+            until(|| pool.lock().out.is_empty() && pool.lock().searching == 0).await;
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn pieces_wait_while_the_machine_has_no_thread_and_each_runs_once_when_it_has() {
+        let (pool, (sink, heard)) = (pool(2), listener(false));
+        pool.scarcity.refusals.store(3, Ordering::SeqCst);
+        let (called, calls) = mpsc::channel();
+        let component = map("each", move |x: usize| called.send(x).expect("the test listens"));
+        pool.submit(jobs(&pool, &sink, component, 5));
+        let mut told = Vec::new();
+        while told.len() < 5 {
+            // The clock goes on when nothing else is to be done.
+            tokio::time::sleep(Duration::from_millis(1)).await;
+            told.extend(heard.try_iter());
+        }
+        assert!(told.iter().all(|(_, outcome)| matches!(outcome, Outcome::Completed(_))), "{told:?}");
+        let mut items: Vec<usize> = calls.try_iter().collect();
+        items.sort_unstable();
+        assert_eq!(items, [0, 1, 2, 3, 4]);
+        let trouble = pool.timers.supervisor().trouble().expect("it is told");
+        assert!(trouble.contains("no thread"), "{trouble}");
+    }
+
+    /// A clock that panics when it is asked what time it is, as long as it is to.
+    #[derive(Debug)]
+    struct SoreClock(RealClock, std::sync::atomic::AtomicBool);
+
+    impl tidewheel_store::Clock for SoreClock {
+        fn now(&self) -> tidewheel_core::time::Timestamp {
+            assert!(!self.1.swap(false, Ordering::SeqCst), "no time");
+            self.0.now()
+        }
+
+        fn sleep_until(&self, at: tidewheel_core::time::Timestamp) -> tidewheel_store::Sleep {
+            self.0.sleep_until(at)
+        }
+    }
+
+    #[tokio::test(flavor = "multi_thread")]
+    async fn a_panic_around_a_piece_is_the_failure_of_that_piece_and_its_worker_goes_on() {
+        for is_async in [true, false] {
+            let clock = Arc::new(SoreClock(RealClock::new(), false.into()));
+            let timers = Timers::new(Arc::<SoreClock>::clone(&clock), Handle::current());
+            let pool = Pool::new(1, SyncWork::Threads, timers);
+            let (sink, heard) = listener(false);
+            let component =
+                if is_async { map("each", |x: usize| async move { x }) } else { map("each", |x: usize| x) };
+            let mut handed_in = jobs(&pool, &sink, component, 3);
+            for job in &mut handed_in {
+                job.terms().silence = Some(Span::from_secs(3_600));
+            }
+            clock.1.store(true, Ordering::SeqCst);
+            pool.submit(handed_in);
+            let mut told = Vec::new();
+            until(|| {
+                told.extend(heard.try_iter().map(|(_, outcome)| outcome));
+                told.len() == 3
+            })
+            .await;
+            let failed = told.iter().filter_map(|outcome| match outcome {
+                Outcome::Failed(failure) => Some(failure.code.clone()),
+                _ => None,
+            });
+            assert_eq!(failed.collect::<Vec<_>>(), [Some("panic".into())], "{told:?}");
             until(|| pool.lock().out.is_empty() && pool.lock().searching == 0).await;
         }
     }

@@ -1,11 +1,11 @@
 //! What waits for a slot and what has one: all that changes while a pool works. It starts nothing and tells nobody.
 
-use std::collections::BTreeMap;
-use std::collections::hash_map::Entry;
+use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
 use tidewheel_core::time::Timestamp;
 use tidewheel_core::work::Cancellation;
+use tokio::sync::oneshot;
 use tokio::task::AbortHandle;
 
 use super::attempt::{Attempt, Begun};
@@ -35,6 +35,10 @@ pub(super) struct State {
     pub(super) searching: usize,
     /// Threads whose work was given up and goes on nevertheless.
     pub(super) abandoned: usize,
+    /// How many of those that are out have lent their slot.
+    pub(super) lent: usize,
+    /// Those that want their slot back, in this order and before anything new begins.
+    pub(super) returning: VecDeque<(Begun, oneshot::Sender<()>)>,
 }
 
 /// Pieces of one sort that began one after the other.
@@ -50,6 +54,10 @@ pub(super) struct Out {
     pub(super) on: On,
     pub(super) timer: Option<TimerKey>,
     pub(super) cancellation: Option<Cancellation>,
+    /// How often it waits for another run at the moment.
+    loans: u32,
+    /// Whether its slot is lent out.
+    is_lent: bool,
 }
 
 /// Where a piece runs.
@@ -71,7 +79,8 @@ impl State {
         let begun = self.begun;
         let tells = terms.as_ref().is_some_and(|terms| terms.tells_beginning);
         let told = tells.then(|| Arc::clone(&sink));
-        self.out.insert(place, Out { sink, begun, on, timer: None, cancellation });
+        let (timer, loans, is_lent) = (None, 0, false);
+        self.out.insert(place, Out { sink, begun, on, timer, cancellation, loans, is_lent });
         Attempt { begun: Begun { place, begun }, runnable, handed_in, terms, told }
     }
 
@@ -95,14 +104,79 @@ impl State {
             Some(thread) if thread == task => usize::from(self.last.are_tasks),
             Some(_) => usize::from(self.last.are_tasks && self.last.count >= MOST_PREFERRED),
         };
-        self.out.len().saturating_add(left_to_threads) < limit
+        self.taken().saturating_add(left_to_threads) < limit
+    }
+
+    /// Returns how many pieces have a slot.
+    pub(super) fn in_use(&self) -> usize {
+        self.out.len() - self.lent
+    }
+
+    /// Returns how many slots new work has to leave to others: those that have one, and those that want theirs back.
+    pub(super) fn taken(&self) -> usize {
+        self.in_use() + self.returning.len()
+    }
+
+    /// Lends the slot of a piece out, unless it is.
+    pub(super) fn lend(&mut self, begun: Begun) {
+        let Some(out) = self.begun_out(begun) else { return };
+        out.loans += 1;
+        let is_first = !std::mem::replace(&mut out.is_lent, true);
+        self.lent += usize::from(is_first);
+    }
+
+    /// A piece waits no more in one place; returns who says that it has its slot back, where it needs it.
+    pub(super) fn want_back(&mut self, begun: Begun) -> Option<oneshot::Receiver<()>> {
+        let out = self.begun_out(begun)?;
+        out.loans = out.loans.saturating_sub(1);
+        if out.loans > 0 || !out.is_lent {
+            return None;
+        }
+        let (give, given) = oneshot::channel();
+        self.returning.push_back((begun, give));
+        Some(given)
+    }
+
+    /// A piece goes on at once, whether there is room or not.
+    pub(super) fn take_slot(&mut self, begun: Begun) {
+        let Some(out) = self.begun_out(begun) else { return };
+        out.loans = out.loans.saturating_sub(1);
+        if out.loans == 0 && std::mem::take(&mut out.is_lent) {
+            self.lent -= 1;
+        }
+    }
+
+    /// Gives slots back to those that lent theirs, as far as there is room; returns whom to tell.
+    pub(super) fn give_slots_back(&mut self, limit: usize) -> Vec<oneshot::Sender<()>> {
+        let mut given = Vec::new();
+        while self.in_use() < limit
+            && let Some((begun, give)) = self.returning.pop_front()
+        {
+            // One that was taken back needs none, and one that waits again will ask again.
+            let is_wanted = self.begun_out(begun).is_some_and(|out| out.is_lent && out.loans == 0);
+            if is_wanted {
+                self.begun_out(begun).into_iter().for_each(|out| out.is_lent = false);
+                self.lent -= 1;
+            }
+            given.push(give);
+        }
+        given
+    }
+
+    fn begun_out(&mut self, begun: Begun) -> Option<&mut Out> {
+        self.out.get_mut(&begun.place).filter(|out| out.begun == begun.begun)
+    }
+
+    /// Takes out what is at a place.
+    pub(super) fn take_out(&mut self, place: Place) -> Option<Out> {
+        let out = self.out.remove(&place)?;
+        self.lent -= usize::from(out.is_lent);
+        Some(out)
     }
 
     /// Takes a piece out that is over, unless it was given up: its place may be that of the next attempt now.
     pub(super) fn remove(&mut self, begun: Begun) -> Option<Out> {
-        match self.out.entry(begun.place) {
-            Entry::Occupied(out) if out.get().begun == begun.begun => Some(out.remove()),
-            Entry::Occupied(_) | Entry::Vacant(_) => None,
-        }
+        self.begun_out(begun)?;
+        self.take_out(begun.place)
     }
 }

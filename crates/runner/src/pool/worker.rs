@@ -1,14 +1,16 @@
 //! Somebody who takes one piece after the other, and what it does when there is none.
 
 use std::cell::Cell;
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
+use tidewheel_core::policy::Failure;
+use tidewheel_core::time::Span;
+use tidewheel_core::work::call_user;
 use tidewheel_core::{Outcome, Runnable};
 
 use super::attempt::Attempt;
-use super::failure::{MOST_ABANDONED, lost, panicked, too_many_abandoned};
-use super::impatient::fail;
+use super::failure::{MOST_ABANDONED, TASK, lost, too_many_abandoned};
+use super::loan::Blocking;
 use super::slots::Pool;
 use super::state::On;
 use crate::react::SyncWork;
@@ -34,6 +36,62 @@ thread_local! {
 /// Tells whether this is a thread of a pool, which will look after its [`Meanwhile`] itself.
 pub(crate) fn is_worker() -> bool {
     IS_WORKER.get()
+}
+
+/// How long to wait before the machine is asked for a thread again, at first and at last.
+const FIRST_TRY: Span = Span::from_millis(10);
+const LAST_TRY: Span = Span::from_millis(1_000);
+
+impl Pool {
+    /// Does something on a thread of the runtime. Where the machine has none to give, and the runtime has none either, the
+    /// runtime keeps it and unwinds the caller. Nothing is lost then: whatever gets a thread next finds it there, so that
+    /// asking again is enough.
+    fn on_thread(self: &Arc<Self>, deed: impl FnOnce() + Send + 'static) {
+        if let Err(panic) = call_user(|| self.spawn_thread(deed)) {
+            self.ask_again(FIRST_TRY, &panic);
+        }
+    }
+
+    fn ask_again(self: &Arc<Self>, patience: Span, panic: &Failure) {
+        tracing::error!(why = panic.message, "there is no thread for a worker: its work waits");
+        self.timers.supervisor().report(TASK, panic);
+        let (pool, next) = (Arc::downgrade(self), Span::from_millis(patience.as_millis() * 2).min(LAST_TRY));
+        self.timers.at(self.timers.clock().now().saturating_add(patience), move || {
+            let Some(pool) = pool.upgrade() else { return };
+            if let Err(panic) = call_user(|| pool.spawn_thread(|| {})) {
+                pool.ask_again(next, &panic);
+            }
+        });
+    }
+
+    fn spawn_thread(&self, deed: impl FnOnce() + Send + 'static) {
+        #[cfg(test)]
+        let Some(deed) = self.scarcity.take(deed) else { panic!("no thread") };
+        drop(self.runtime.spawn_blocking(deed));
+    }
+}
+
+/// For tests: a machine that has no thread to give for a while.
+#[cfg(test)]
+#[derive(Default)]
+pub(super) struct Scarcity {
+    pub(super) refusals: std::sync::atomic::AtomicUsize,
+    kept: std::sync::Mutex<Vec<Box<dyn FnOnce() + Send>>>,
+}
+
+#[cfg(test)]
+impl Scarcity {
+    /// Returns what is to be done now, with all that was kept before; `None` while there is no thread.
+    fn take(&self, deed: impl FnOnce() + Send + 'static) -> Option<Box<dyn FnOnce() + Send>> {
+        use std::sync::atomic::Ordering::SeqCst;
+        let mut kept = self.kept.lock().expect("no panic");
+        kept.push(Box::new(deed));
+        if self.refusals.fetch_update(SeqCst, SeqCst, |left| left.checked_sub(1)).is_ok() {
+            return None;
+        }
+        let all = std::mem::take(&mut *kept);
+        Some(Box::new(move || all.into_iter().for_each(|deed| deed())))
+    }
 }
 
 /// Somebody who takes one piece after the other, from the moment when it is asked for.
@@ -62,7 +120,10 @@ impl Worker {
     pub(super) fn start(self) {
         let runtime = self.pool.runtime.clone();
         match self.pool.sync_work {
-            SyncWork::Threads => drop(runtime.spawn_blocking(move || self.work())),
+            SyncWork::Threads => {
+                let pool = Arc::clone(&self.pool);
+                pool.on_thread(move || self.work());
+            }
             SyncWork::Inline => drop(runtime.spawn(self.work_here())),
         }
     }
@@ -75,21 +136,21 @@ impl Worker {
                 if let Some(meanwhile) = meanwhile.as_ref().filter(|meanwhile| meanwhile.is_wanted()) {
                     meanwhile.leave_it();
                 }
-                self.run(attempt);
+                self.run_guarded(attempt);
             }
             let Some(then) = meanwhile.as_ref().and_then(|meanwhile| meanwhile.do_it()) else { return };
             // It takes what this makes ready, so nobody else has to be woken for it.
             self.pool.lock().searching += 1;
             self.stage = Stage::SearchingAgain;
             let _worker = OnWorker::begin();
-            then();
+            self.pool.timers.supervisor().call(TASK, then);
         }
     }
 
     /// Works where it is awaited.
     pub(crate) async fn work_here(mut self) {
         while let Some(attempt) = self.claim() {
-            self.run(attempt);
+            self.run_guarded(attempt);
             // A long row of pieces must not keep other tasks of the runtime waiting.
             tokio::task::coop::consume_budget().await;
         }
@@ -98,7 +159,7 @@ impl Worker {
     /// Takes a piece, or leaves. If there are more, another thread gets them.
     fn claim(&mut self) -> Option<Attempt> {
         let mut state = self.pool.lock();
-        let job = if state.out.len() < self.pool.limit { state.ready.pop() } else { None };
+        let job = if state.taken() < self.pool.limit { state.ready.pop() } else { None };
         let claimed = job.map(|job| state.begin(job, On::Thread));
         // Invariant: it stops searching under the lock under which it saw that there is nothing, so that
         // whoever makes something ready next knows that nobody is there.
@@ -109,7 +170,8 @@ impl Worker {
             SyncWork::Inline => None,
         };
         // Tasks that left the room to more urgent pieces may begin when those have begun.
-        let has_tasks = !state.later.is_empty() && state.out.len() < self.pool.limit;
+        let has_tasks =
+            (!state.later.is_empty() || !state.returning.is_empty()) && state.in_use() < self.pool.limit;
         drop(state);
         if has_tasks {
             self.pool.start(self.pool.lock());
@@ -120,9 +182,26 @@ impl Worker {
         claimed
     }
 
+    /// Runs a piece. Whatever panics around it, it is over, and the worker takes the next one.
+    fn run_guarded(&mut self, attempt: Attempt) {
+        let begun = attempt.begun;
+        let Err(panic) = call_user(|| self.run(attempt)) else { return };
+        self.pool.timers.supervisor().report(TASK, &panic);
+        let mut state = self.pool.lock();
+        let out = state.remove(begun);
+        if self.stage == Stage::Working {
+            // As after any other end: see there.
+            state.abandoned = state.abandoned.saturating_sub(usize::from(out.is_none()));
+            state.searching += 1;
+            self.stage = Stage::SearchingAgain;
+        }
+        drop(state);
+        self.pool.tell(begun.place, out, Outcome::Failed(panic));
+    }
+
     fn run(&mut self, mut attempt: Attempt) {
         let begun = attempt.begun;
-        attempt.tell_beginning();
+        attempt.tell_beginning(self.pool.timers.supervisor());
         self.pool.note_wait(&attempt);
         let mut followed = None;
         let outcome = match attempt.bounds(|| self.pool.timers.clock().now()) {
@@ -152,11 +231,12 @@ impl Worker {
         // It takes what the result makes ready, so nobody else has to be woken for it.
         state.searching += 1;
         self.stage = Stage::SearchingAgain;
-        let has_tasks = !state.later.is_empty();
+        let has_tasks = !state.later.is_empty() || !state.returning.is_empty();
         drop(state);
         // Of a piece that was given up, the end was told then.
         if let (Some(execution), Some(_)) = (followed, &out) {
-            execution.stop(&outcome);
+            // A subscriber that panics must not keep the result from whoever waits for it.
+            self.pool.timers.supervisor().call(TASK, || execution.stop(&outcome));
         }
         {
             let _worker = self.pool.meanwhile.get().map(|_| OnWorker::begin());
@@ -203,7 +283,7 @@ impl Drop for Worker {
         }
         self.pool.start(state);
         for job in unrun {
-            fail(job, lost());
+            self.pool.fail(job, lost());
         }
     }
 }
@@ -221,8 +301,9 @@ pub(crate) fn call(runnable: Runnable) -> Outcome {
 fn call_in(runnable: Runnable, followed: Option<&Execution>) -> Outcome {
     let span = Execution::span(followed);
     let _entered = span.enter();
-    match catch_unwind(AssertUnwindSafe(|| runnable.execute())) {
+    let _blocking = Blocking::begin();
+    match call_user(|| runnable.execute()) {
         Ok(executed) => executed.into_outcome(),
-        Err(payload) => Outcome::Failed(panicked(payload.as_ref())),
+        Err(panic) => Outcome::Failed(panic),
     }
 }

@@ -3,10 +3,11 @@
 
 use tidewheel_core::fact::RunnableId;
 use tidewheel_core::work::Token;
-use tidewheel_store::{Refused, Status, StoreError};
+use tidewheel_store::{Refused, StoreError};
 use tokio::sync::oneshot;
 
-use super::active::{Active, By, Lost, Retried, Said};
+use super::active::{Active, By, Lost, Retried, Said, Taken};
+use super::elsewhere::CommandOutcome;
 use super::error::{CommandError, StartError};
 use super::handle::RunHandle;
 use super::keeper::Asked;
@@ -16,17 +17,9 @@ impl RunHandle {
     /// Stores progress that need not survive a crash and was not stored yet.
     ///
     /// # Errors
-    /// The store failed.
-    pub async fn checkpoint(&self) -> Result<(), CommandError> {
-        match self.core.held(&self.id) {
-            // One that has left is stored.
-            Some(active) => {
-                let (ack, stored) = oneshot::channel();
-                // One that is about to leave stores everything anyway.
-                if active.checkpoint(By::Caller(ack)) { self.answered(stored.await) } else { Ok(()) }
-            }
-            None => Ok(()),
-        }
+    /// There is no such run, everything of it is stored, or the store failed.
+    pub async fn checkpoint(&self) -> Result<CommandOutcome, CommandError> {
+        self.command(&Asked::Checkpoint, Active::checkpoint).await
     }
 
     /// Ends all work of the run that is not over. Async work is dropped at its next await point; other work is
@@ -53,8 +46,9 @@ impl RunHandle {
     /// ```
     ///
     /// # Errors
-    /// There is no such run, or the store failed.
-    pub async fn cancel(&self) -> Result<(), CommandError> {
+    /// There is no such run, nothing of it is left to do, or the store failed. To cancel a run that is cancelled is no
+    /// error, and says so.
+    pub async fn cancel(&self) -> Result<CommandOutcome, CommandError> {
         self.command(&Asked::Cancel, Active::cancel).await
     }
 
@@ -67,9 +61,9 @@ impl RunHandle {
         self.command(&Asked::CancelWork { work }, |active, by| match active.cancel_work(work, by) {
             Some(is_there) => {
                 was_there = is_there;
-                true
+                Taken::Done
             }
-            None => false,
+            None => Taken::Not,
         })
         .await?;
         if was_there {
@@ -80,7 +74,7 @@ impl RunHandle {
     }
 
     /// Gives work that failed all its attempts again, and what comes after it another chance; returns how many pieces.
-    /// Where another process drives the run, it is asked, and nobody knows yet.
+    /// Where another process drives the run, that process knows how many.
     ///
     /// ```
     /// # mod tidewheel { pub use tidewheel_core::*; pub use tidewheel_runner::*; pub use tidewheel_store as store; }
@@ -111,7 +105,7 @@ impl RunHandle {
     /// ```
     ///
     /// # Errors
-    /// What came after it went on without it, or the store failed.
+    /// Nothing failed, the run was cancelled, what came after it went on without it, or the store failed.
     pub async fn retry(&self) -> Result<Option<usize>, CommandError> {
         self.retry_works(None).await
     }
@@ -128,14 +122,18 @@ impl RunHandle {
         let mut retried = None;
         self.command(&Asked::Retry { work }, |active, by| {
             retried = active.retry(work, by);
-            retried.is_some()
+            match retried {
+                None => Taken::Not,
+                Some(Retried::NoEffect { status, why }) => Taken::NoEffect { status, why },
+                Some(Retried::Reopened(_) | Retried::Not(_) | Retried::NothingFailed) => Taken::Done,
+            }
         })
         .await?;
         match retried {
-            None => Ok(None),
+            None | Some(Retried::NoEffect { .. }) => Ok(None),
             Some(Retried::Reopened(count)) => Ok(Some(count)),
             Some(Retried::Not(source)) => Err(CommandError::Retry { run: self.id.clone(), source }),
-            Some(Retried::Cancelled) => Err(CommandError::Cancelled { run: self.id.clone() }),
+            Some(Retried::NothingFailed) => Err(CommandError::NothingFailed { run: self.id.clone() }),
         }
     }
 
@@ -149,90 +147,84 @@ impl RunHandle {
         self.command(asked, |active, by| match active.end_from_outside(token, said(), by) {
             Some(is_there) => {
                 was_there = is_there;
-                true
+                Taken::Done
             }
-            None => false,
+            None => Taken::Not,
         })
-        .await?;
+        .await
+        .map_err(|error| error.of_token(token))?;
         if was_there { Ok(()) } else { Err(CommandError::NotAwaited { token: token.to_string() }) }
     }
 
     /// Stops new work from starting. What is under way comes to its end.
     ///
     /// # Errors
-    /// There is no such run, or the store failed.
-    pub async fn pause(&self) -> Result<(), CommandError> {
+    /// There is no such run, it does not go on anyway, or the store failed.
+    pub async fn pause(&self) -> Result<CommandOutcome, CommandError> {
         self.command(&Asked::Pause, Active::pause).await
     }
 
     /// Goes on with a run that was paused, stopped or parked.
     ///
     /// # Errors
-    /// There is no such run, or it cannot be driven here.
-    pub async fn resume(&self) -> Result<(), CommandError> {
-        loop {
-            match self.core.open(&self.id, None, Wake::Keep).await {
-                Ok(Opened::Here(active)) => {
-                    let (ack, stored) = oneshot::channel();
-                    if !active.resume(By::Caller(ack)) {
-                        self.core.until_gone(&active).await;
-                        continue;
-                    }
-                    return match stored.await {
-                        Ok(Err(lost)) if lost.is_of_twin() => continue,
-                        // It went on, and that is what went wrong: how it is then is another matter.
-                        Ok(Err(Lost::Crashed(_))) => Ok(()),
-                        answer => self.answered(answer),
-                    };
-                }
-                Ok(Opened::Elsewhere) => return self.send(&Asked::Resume).await,
-                Err(StartError::NotFound { run }) => return Err(CommandError::NotFound { run }),
-                Err(error) => return Err(error.into()),
-            }
-        }
+    /// There is no such run, nothing of it is left to do, or it cannot be driven here.
+    pub async fn resume(&self) -> Result<CommandOutcome, CommandError> {
+        self.command(&Asked::Resume, Active::resume).await
     }
 
-    /// Lets go of the run: it is stored, nobody drives it, and it can be resumed. Work that is under way is
+    /// Lets go of the run: it is stored, no process drives it, and it can be resumed. Work that is under way is
     /// given up and offered again then.
     ///
     /// # Errors
-    /// The store failed.
-    pub async fn stop(&self) -> Result<(), CommandError> {
-        self.command(&Asked::Stop, |active, by| active.leave(Some(Status::Stopped), by)).await
+    /// There is no such run, it does not go on anyway, or the store failed.
+    pub async fn stop(&self) -> Result<CommandOutcome, CommandError> {
+        self.command(&Asked::Stop, Active::stop).await
     }
 
+    /// Gives the run a command, wherever it is driven. What has no effect as the run is stored is answered without
+    /// loading it.
     async fn command(
         &self,
         asked: &Asked,
-        mut act: impl FnMut(&Active, By) -> bool,
-    ) -> Result<(), CommandError> {
+        mut act: impl FnMut(&Active, By) -> Taken,
+    ) -> Result<CommandOutcome, CommandError> {
         loop {
-            match self.core.open(&self.id, None, Wake::Keep).await {
-                Ok(Opened::Here(active)) => match self.ask(|by| act(&active, by)).await {
-                    Some(answer) => return answer,
-                    // It was given back, and is loaded again.
-                    None => self.core.until_gone(&active).await,
-                },
+            if asked.is_of_whole_run() && self.core.held(&self.id).is_none() {
+                let record = self.core.commanded(&self.id).await?;
+                if let Some(outcome) = self.core.answer_at_once(&record, asked.verb()).await? {
+                    return Ok(outcome);
+                }
+            }
+            let active = match self.core.open(&self.id, None, Wake::Keep).await {
+                Ok(Opened::Here(active)) => active,
                 Ok(Opened::Elsewhere) | Err(StartError::Unregistered { .. }) => {
-                    return self.send(asked).await;
+                    return Ok(self.core.send(&self.id, asked).await?);
                 }
                 Err(StartError::NotFound { run }) => return Err(CommandError::NotFound { run }),
                 Err(error) => return Err(error.into()),
+            };
+            let (ack, stored) = oneshot::channel();
+            let outcome = match act(&active, By::Caller(ack)) {
+                Taken::Not => {
+                    // It was given back, and is loaded again.
+                    self.core.until_gone(&active).await;
+                    continue;
+                }
+                Taken::NoEffect { status, why } => {
+                    let (run, command) = (self.id.clone(), asked.verb());
+                    return Err(CommandError::NoEffect { run, command, status, why });
+                }
+                Taken::Done => CommandOutcome::Done,
+                Taken::AlreadySo => CommandOutcome::AlreadySo,
+            };
+            match stored.await {
+                // It went on, and that is what went wrong: how it is then is another matter.
+                Ok(Err(Lost::Crashed(_))) if matches!(asked, Asked::Resume) => return Ok(outcome),
+                Ok(Err(Lost::Crashed(_))) => self.core.until_gone(&active).await,
+                // The command was given to a run that was to be created and existed: that one is asked next.
+                Ok(Err(lost)) if lost.is_of_twin() => {}
+                answer => return self.answered(answer).map(|()| outcome),
             }
-        }
-    }
-
-    /// Asks something and waits until it is stored; `None` if the run is about to leave and did not take it, went
-    /// wrong before it was stored, or was one that somebody began to create while it existed.
-    async fn ask(&self, act: impl FnOnce(By) -> bool) -> Option<Result<(), CommandError>> {
-        let (ack, stored) = oneshot::channel();
-        if !act(By::Caller(ack)) {
-            return None;
-        }
-        match stored.await {
-            Ok(Err(Lost::Crashed(_))) => None,
-            Ok(Err(lost)) if lost.is_of_twin() => None,
-            answer => Some(self.answered(answer)),
         }
     }
 
@@ -244,16 +236,9 @@ impl RunHandle {
             Ok(Ok(())) => Ok(()),
             Ok(Err(Lost::Exists | Lost::PerhapsOurs)) => Err(Refused::Exists { run: self.id.clone() }.into()),
             Ok(Err(Lost::NotAwaited(token))) => Err(CommandError::NotAwaited { token: token.to_string() }),
+            Ok(Err(Lost::Lease(why))) => Err(CommandError::LeaseLost { run: self.id.clone(), why }),
             Ok(Err(Lost::Crashed(why) | Lost::Otherwise(why))) => Err(StoreError::Other(why.into()).into()),
             Err(_) => Err(StoreError::Closed.into()),
-        }
-    }
-
-    async fn send(&self, asked: &Asked) -> Result<(), CommandError> {
-        match self.core.store().send(asked.command(&self.id)).await? {
-            Ok(_) => Ok(()),
-            Err(Refused::NotFound { run }) => Err(CommandError::NotFound { run }),
-            Err(refused) => Err(refused.into()),
         }
     }
 }

@@ -13,6 +13,7 @@ use tokio::sync::Notify;
 
 use super::active::{Active, Lost};
 use crate::pool::{Meanwhile, is_worker};
+use crate::supervise::ask_store;
 use crate::telemetry::Metrics;
 
 /// A write of one run, and who waits for it.
@@ -31,6 +32,8 @@ pub(super) struct Committer {
     wake: Notify,
     /// What the store said when it could not be used, as long as it cannot.
     trouble: Mutex<Option<String>>,
+    /// What the store said to the task that looks for due runs and commands, as long as it cannot.
+    watch_trouble: Mutex<Option<String>>,
 }
 
 /// More in one commit gains nothing, and others would wait.
@@ -41,8 +44,9 @@ const PATIENCE: (Span, Span) = (Span::from_millis(20), Span::from_millis(1_000))
 
 impl Committer {
     pub(super) fn new(store: Arc<dyn Store>, clock: Arc<dyn Clock>, metrics: Arc<Metrics>) -> Self {
-        let (queue, wake, trouble) = (Mutex::default(), Notify::new(), Mutex::default());
-        Self { store, clock, metrics, queue, wake, trouble }
+        let (queue, wake) = (Mutex::default(), Notify::new());
+        let (trouble, watch_trouble) = (Mutex::default(), Mutex::default());
+        Self { store, clock, metrics, queue, wake, trouble, watch_trouble }
     }
 
     pub(super) fn submit(&self, submission: Submission) {
@@ -59,9 +63,19 @@ impl Committer {
         drop(queue);
     }
 
-    /// Returns what stands in the way of the store, if something does.
+    /// Returns what stands in the way of the store, if something does, and what of it is damaged.
     pub(super) fn trouble(&self) -> Option<String> {
-        self.trouble.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        let written = self.trouble.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        let watched = self.watch_trouble.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        let mut all: Vec<String> = written.into_iter().chain(watched).collect();
+        all.dedup();
+        all.extend(self.store.damage().into_iter().map(|what| format!("the store is damaged: {what}")));
+        if all.is_empty() { None } else { Some(all.join("; ")) }
+    }
+
+    /// Says what stands in the way of looking for due runs and commands, or that nothing does.
+    pub(super) fn set_watch_trouble(&self, trouble: Option<String>) {
+        *self.watch_trouble.lock().unwrap_or_else(PoisonError::into_inner) = trouble;
     }
 
     /// Commits for ever. Two of these keep the store busy: one delivers what was stored while the other waits.
@@ -87,7 +101,7 @@ impl Committer {
         loop {
             let appends = batch.iter().map(|submission| submission.append.clone()).collect();
             let began = self.clock.now();
-            let answered = self.store.append(appends).await;
+            let answered = ask_store(self.store.append(appends)).await;
             self.metrics.committed(began, self.clock.now());
             match answered {
                 Ok(answers) => {
@@ -104,7 +118,7 @@ impl Committer {
                     self.clock.sleep_until(self.clock.now().saturating_add(wait)).await;
                     wait = Span::from_millis(wait.as_millis() * 2).min(PATIENCE.1);
                 }
-                Err(error @ (StoreError::Broken | StoreError::Closed)) => {
+                Err(error @ (StoreError::Broken | StoreError::Moved { .. } | StoreError::Closed)) => {
                     let why = crate::words(&error);
                     self.set_trouble(Some(why.clone()));
                     for submission in batch {
@@ -155,7 +169,7 @@ impl Meanwhile for Committer {
         }
         let appends = batch.iter().map(|submission| submission.append.clone()).collect();
         let began = self.clock.now();
-        let answered = wait_for(self.store.append(appends));
+        let answered = wait_for(ask_store(self.store.append(appends)));
         self.metrics.committed(began, self.clock.now());
         match answered {
             Ok(answers) => {
@@ -209,7 +223,10 @@ fn deliver(submission: Submission, answer: Result<Lease, Refused>) {
         Err(Refused::Conflict { found, .. }) if is_again && found == after => active.committed(None),
         Err(Refused::Exists { .. }) if is_again => active.lose(&Lost::PerhapsOurs),
         Err(Refused::Exists { .. }) => active.lose(&Lost::Exists),
-        Err(refused @ Refused::LeaseOver) => active.lose_late(&Lost::Otherwise(refused.to_string())),
+        Err(refused @ Refused::LeaseOver) => active.lose_late(&Lost::Lease(refused.to_string())),
+        Err(refused @ (Refused::Fenced { .. } | Refused::Owned { .. })) => {
+            active.lose(&Lost::Lease(refused.to_string()));
+        }
         // What is stored is not what this process thinks. It is read again.
         Err(refused @ Refused::Conflict { .. }) => active.crash(refused.to_string()),
         Err(refused) => active.lose(&Lost::Otherwise(refused.to_string())),

@@ -4,9 +4,10 @@
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 
+use tidewheel_core::work::CaughtFuture;
 use tidewheel_store::{Clock, OwnerId, Store};
 use tokio::runtime::Handle;
-use tokio::sync::{Notify, broadcast};
+use tokio::sync::{Notify, Semaphore, broadcast};
 
 use super::commit::Committer;
 use super::held::Runs;
@@ -17,6 +18,7 @@ use super::registry::Registry;
 use crate::limits::Limits;
 use crate::pool::Pool;
 use crate::react::SyncWork;
+use crate::supervise::Supervisor;
 use crate::telemetry::Metrics;
 use crate::timers::Timers;
 
@@ -44,6 +46,8 @@ pub(super) struct Core {
     is_unsure: AtomicBool,
     /// How often runs were claimed again that were this process's: older leases of them are over.
     claimed_again: AtomicU64,
+    /// What got lost with a process again and again is executed one piece at a time.
+    quarantine: Arc<Semaphore>,
     /// Told when the store said that the lease is over.
     pub(super) late: Notify,
     /// Told when there is room, a new definition, or a reason to look at the store.
@@ -69,6 +73,7 @@ impl Core {
             Arc::new(Committer::new(Arc::clone(&store), Arc::clone(&clock), Arc::clone(&metrics)));
         pool.do_meanwhile(Arc::<Committer>::clone(&committer));
         pool.measure(Arc::clone(&metrics));
+        timers.supervisor().measure(Arc::clone(&metrics));
         let limits = Limits::in_store(Arc::clone(&store), Arc::clone(&timers), owner);
         Arc::new(Self {
             committer,
@@ -90,6 +95,7 @@ impl Core {
             wants_room: AtomicBool::new(false),
             is_unsure: AtomicBool::new(false),
             claimed_again: AtomicU64::new(0),
+            quarantine: Arc::new(Semaphore::new(1)),
             late: Notify::new(),
             look: Notify::new(),
             changed: Notify::new(),
@@ -116,6 +122,11 @@ impl Core {
         &self.timers
     }
 
+    /// Returns what keeps the tasks of the runner alive.
+    pub(super) fn supervisor(&self) -> &Arc<Supervisor> {
+        self.timers.supervisor()
+    }
+
     pub(super) const fn limits(&self) -> &Arc<Limits> {
         &self.limits
     }
@@ -124,9 +135,19 @@ impl Core {
         &self.keys
     }
 
-    /// Lets something happen beside all else.
+    /// Returns what a piece of work needs that goes alone.
+    pub(super) fn quarantine(&self) -> Arc<Semaphore> {
+        Arc::clone(&self.quarantine)
+    }
+
+    /// Lets something happen beside all else. It ends if it panics: it is not long-lived.
     pub(super) fn spawn(&self, task: impl Future<Output = ()> + Send + 'static) {
-        drop(self.runtime.spawn(task));
+        let supervisor = Arc::clone(self.supervisor());
+        drop(self.runtime.spawn(async move {
+            if let Err(panic) = CaughtFuture::new(Box::pin(task)).await {
+                supervisor.report("run tasks", &panic);
+            }
+        }));
     }
 
     pub(super) const fn committer(&self) -> &Arc<Committer> {

@@ -21,18 +21,17 @@ impl Core {
     pub(super) fn crashed(self: &Arc<Self>, id: &RunId, why: String) {
         let count = self.count_crash(id);
         let (this, id) = (Arc::clone(self), id.clone());
-        drop(tokio::runtime::Handle::try_current().map(|runtime| {
-            runtime.spawn(async move {
-                tracing::error!(run = %id, why, count, "run crashed and is taken up again");
-                while let Err(error) = this.take_up_again(&id, count, &why).await {
-                    tracing::error!(run = %id, error = crate::words(&error), "run cannot be taken up again");
-                    if !is_passing(&error) || this.is_closing() {
-                        return;
-                    }
-                    this.sleep(AGAIN_AFTER).await;
+        let taking_up = async move {
+            tracing::error!(run = %id, why, count, "run crashed and is taken up again");
+            while let Err(error) = this.take_up_again(&id, count, &why).await {
+                tracing::error!(run = %id, error = crate::words(&error), "run cannot be taken up again");
+                if !is_passing(&error) || this.is_closing() {
+                    return;
                 }
-            })
-        }));
+                this.sleep(AGAIN_AFTER).await;
+            }
+        };
+        self.spawn(taking_up);
     }
 
     async fn take_up_again(self: &Arc<Self>, id: &RunId, count: u32, why: &str) -> Result<(), StartError> {

@@ -116,6 +116,24 @@ impl Definition {
         })
     }
 
+    /// Returns the options that are not those that the run was created with, by name. What is not said is none.
+    pub(super) fn other_options(&self, options: &StartOptions) -> Vec<&'static str> {
+        let mut others = Vec::new();
+        let are_other = |(rules, overlay): &(Rules, Overlay)| {
+            *overlay != self.overlay || rules.to_records() != self.rules
+        };
+        if options.policies.as_ref().is_some_and(are_other) {
+            others.push("policies");
+        }
+        if options.deadline.is_some() && options.deadline != self.deadline {
+            others.push("deadline");
+        }
+        if options.checkpoints != Checkpoints::default() && options.checkpoints != self.checkpoints {
+            others.push("checkpoints");
+        }
+        others
+    }
+
     /// Returns the rules of the run: those that were stored, or those that are given again where the stored
     /// ones hold functions.
     pub(super) fn rules(

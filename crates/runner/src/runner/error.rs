@@ -1,10 +1,14 @@
 //! Why the runner could not do its part. Work that fails is no error of the runner: it is an outcome.
 
+use tidewheel_core::command::RunCommand;
 use tidewheel_core::event::Absence;
 use tidewheel_core::fact::{RunId, ValueError};
 use tidewheel_core::policy::Failure;
+use tidewheel_core::work::Token;
 use tidewheel_core::{Change, Problems, ReopenError, ReplayError, SignalError};
 use tidewheel_store::{BatchError, Refused, Status, StoreError};
+
+use super::active::Lost;
 
 /// Why a run could not be started or resumed.
 ///
@@ -93,6 +97,17 @@ pub enum StartError {
         /// The fields that hold functions.
         functions: Vec<String>,
     },
+    /// The run exists and was started with other options, which these would not change.
+    #[error(
+        "run `{run}` exists and was started with other {}; start it with the same options, or without them",
+        options.join(", ")
+    )]
+    OtherOptions {
+        /// The run.
+        run: RunId,
+        /// The options that differ.
+        options: Vec<&'static str>,
+    },
     /// A run of that id exists.
     #[error("run `{run}` exists")]
     Exists {
@@ -123,6 +138,15 @@ pub enum StartError {
     /// The input cannot be written as JSON.
     #[error("the input cannot be stored")]
     Input(#[source] ValueError),
+    /// The lease of this process was over before it was stored: another process may drive the run, and may
+    /// not know of it. It can be asked again.
+    #[error("the lease of run `{run}` was lost before this was stored: {why}; ask again")]
+    LeaseLost {
+        /// The run.
+        run: RunId,
+        /// How the lease was lost.
+        why: String,
+    },
     /// The runner shuts down.
     #[error("the runner shuts down")]
     Closed,
@@ -138,6 +162,17 @@ impl StartError {
         source: impl Into<Box<dyn std::error::Error + Send + Sync>>,
     ) -> Self {
         Self::Unreadable { run: run.clone(), source: source.into() }
+    }
+
+    /// Returns the error of a start that was not stored.
+    pub(super) fn of_loss(run: &RunId, lost: Lost) -> Self {
+        match lost {
+            Lost::Lease(why) => Self::LeaseLost { run: run.clone(), why },
+            Lost::Exists | Lost::PerhapsOurs => Self::Exists { run: run.clone() },
+            Lost::Crashed(_) | Lost::Otherwise(_) | Lost::NotAwaited(_) => {
+                Self::Store(StoreError::Other(lost.to_string().into()))
+            }
+        }
     }
 
     pub(super) fn batch(run: &RunId, source: BatchError) -> Self {
@@ -196,7 +231,25 @@ pub enum InputError {
         /// What stands in the way.
         why: String,
     },
-    /// The run went away before the input was stored: another process took it, or the store failed for good.
+    /// The process that drives the run refused it after it was sent: the run was cancelled in between, or no component
+    /// takes the signal.
+    #[error("the process that drives run `{run}` did not take it: {why}")]
+    NotApplied {
+        /// The run.
+        run: RunId,
+        /// Why.
+        why: String,
+    },
+    /// The lease of this process was over before the input was stored: another process may drive the run. With a key it
+    /// can be given again without harm.
+    #[error("the lease of run `{run}` was lost before the input was stored: {why}")]
+    LeaseLost {
+        /// The run.
+        run: RunId,
+        /// How the lease was lost.
+        why: String,
+    },
+    /// The run went away before the input was stored: the runner shuts down, or the store failed for good.
     #[error("run `{run}` was lost before the input was stored: {why}")]
     Lost {
         /// The run.
@@ -239,19 +292,29 @@ pub enum ResultError {
         /// Why.
         failure: Box<Failure>,
     },
+    /// The component failed, and its policy lets that pass.
+    #[error("`{component}` was skipped after it failed: {failure}")]
+    Skipped {
+        /// The component.
+        component: String,
+        /// Why it failed.
+        failure: Box<Failure>,
+    },
     /// The component gives nothing for the last input.
-    #[error("`{component}` has no result: {why}")]
+    #[error("`{component}` has no result: {}", absence(*reason))]
     Absent {
         /// The component.
         component: String,
-        /// Why.
-        why: String,
+        /// Why; `None` where a condition, of it or before it, was not true and nothing waits for it.
+        reason: Option<Absence>,
     },
     /// The workflow has no such component.
-    #[error("the workflow has no component `{component}`")]
+    #[error("the workflow has no component `{component}`{}", near(nearest))]
     NoComponent {
         /// The name.
         component: String,
+        /// The names that are nearest to it.
+        nearest: Vec<String>,
     },
     /// The run had no input.
     #[error("run `{run}` had no input")]
@@ -262,6 +325,12 @@ pub enum ResultError {
     /// The value is not of the type.
     #[error("the result is of another type")]
     Type(#[source] ValueError),
+    /// A blocking step would wait for the run, and hold its thread and its slot meanwhile.
+    #[error("a blocking step cannot wait for run `{run}`, which may need its slot: make the step async")]
+    WouldBlock {
+        /// The run.
+        run: RunId,
+    },
     /// The run does not go on by itself.
     #[error("run `{run}` is {status}{}", reason.as_ref().map(|reason| format!(": {reason}")).unwrap_or_default())]
     Over {
@@ -295,7 +364,7 @@ pub enum ResultError {
 /// let nothing = run.cancel_work(Default::default()).await;
 /// assert!(matches!(nothing, Err(CommandError::NoWork { .. })));
 /// run.cancel().await?;
-/// assert!(matches!(run.retry().await, Err(CommandError::Cancelled { .. })));
+/// assert!(matches!(run.retry().await, Err(CommandError::NoEffect { .. })));
 /// # runner.shutdown().await;
 /// # Ok(())
 /// # }
@@ -325,11 +394,42 @@ pub enum CommandError {
         #[source]
         source: ReopenError,
     },
-    /// The run was cancelled, and goes on no more.
-    #[error("run `{run}` was cancelled, and goes on no more")]
-    Cancelled {
+    /// The run has no work that failed.
+    #[error("run `{run}` has no work that failed and could be tried again")]
+    NothingFailed {
         /// The run.
         run: RunId,
+    },
+    /// The command has no effect as the run is.
+    #[error("run `{run}` is {status}, and {command} has no effect: {why}")]
+    NoEffect {
+        /// The run.
+        run: RunId,
+        /// What was asked.
+        command: RunCommand,
+        /// How the run is.
+        status: Status,
+        /// Why it has no effect.
+        why: &'static str,
+    },
+    /// The process that drives the run refused the command after it was sent: the run ended in between.
+    #[error("the process that drives run `{run}` did not apply {command}: {why}")]
+    NotApplied {
+        /// The run.
+        run: RunId,
+        /// What was asked.
+        command: RunCommand,
+        /// Why.
+        why: String,
+    },
+    /// The lease of this process was over before it was stored: another process may drive the run, and may
+    /// not know of it. It can be asked again.
+    #[error("the lease of run `{run}` was lost before this was stored: {why}; ask again")]
+    LeaseLost {
+        /// The run.
+        run: RunId,
+        /// How the lease was lost.
+        why: String,
     },
     /// Nobody waits for what was said of a piece of work.
     #[error("nobody waits for `{token}`: the work is over, is at another attempt, or was never there")]
@@ -351,12 +451,27 @@ pub enum CommandError {
     Refused(#[from] Refused),
 }
 
+impl CommandError {
+    /// Returns the error of a word about work that another process refused: no work waits for it.
+    pub(super) fn of_token(self, token: &Token) -> Self {
+        match self {
+            Self::NotApplied { .. } | Self::NoEffect { .. } => Self::NotAwaited { token: token.to_string() },
+            error => error,
+        }
+    }
+}
+
+fn near(nearest: &[String]) -> String {
+    let names: Vec<String> = nearest.iter().map(|name| format!("`{name}`")).collect();
+    if names.is_empty() { String::new() } else { format!("; near to it are {}", names.join(", ")) }
+}
+
 /// Says in words why nothing came.
-pub(super) fn absence(why: Option<Absence>) -> String {
+fn absence(why: Option<Absence>) -> String {
     match why {
         Some(Absence::Unsatisfied) => "its condition was not true".to_owned(),
         Some(Absence::Failed) => "it failed".to_owned(),
-        Some(Absence::Skipped) => "it failed and was skipped".to_owned(),
+        Some(Absence::Skipped) => "it was skipped".to_owned(),
         Some(Absence::UpstreamFailed) => "something before it failed".to_owned(),
         Some(Absence::UpstreamSkipped) => "something before it was skipped".to_owned(),
         // What nobody waits for is not told of a condition that is not true.

@@ -3,6 +3,7 @@
 use std::fmt;
 use std::sync::Arc;
 
+use tidewheel_core::QueryError;
 use tidewheel_core::fact::{Payload, RunId, Value};
 use tidewheel_core::run::Run;
 use tidewheel_core::time::Span;
@@ -10,11 +11,12 @@ use tidewheel_core::workflow::Workflow;
 use tidewheel_store::{RunRecord, Status};
 use tokio::sync::oneshot;
 
-use super::active::{By, Lost, Mode, Seen};
+use super::active::{By, Lost, Mode, Seen, Taken};
 use super::core::Core;
-use super::error::{InputError, ResultError, StartError, absence};
+use super::error::{InputError, ResultError, StartError};
 use super::keeper::Asked;
 use super::load::{Opened, Wake};
+use crate::pool::SlotLoan;
 
 /// A run of a runner. Cheap to clone; dropping it changes nothing.
 ///
@@ -38,6 +40,7 @@ use super::load::{Opened, Wake};
 /// assert_eq!(run.result::<u32>("votes").await?, 5);
 /// assert!(!run.state().await?.has_failed());        // all that a run in memory can be asked
 ///
+/// let run = runner.start("poll-2", &workflow).await?;
 /// run.pause().await?; // no work begins until it is resumed
 /// assert_eq!(run.status().await?, Status::Paused);
 /// run.resume().await?;
@@ -112,32 +115,29 @@ impl RunHandle {
                 Opened::Here(active) => active,
                 Opened::Elsewhere => {
                     let asked = Asked::Input { value: text, key };
-                    return match self.core.store().send(asked.command(&self.id)).await? {
-                        Ok(_) => Ok(()),
-                        Err(refused) => Err(InputError::Start(refused.into())),
-                    };
+                    return Ok(self.core.send(&self.id, &asked).await.map(drop)?);
                 }
             };
             // A run that has much to do takes its time for more. One that leaves has nothing to do here.
+            let mut loan = SlotLoan::default();
             while active.open_len() > self.core.options().max_open_work {
+                // A blocking step keeps its slot; the run has others, or its own limit is the mistake.
+                drop(loan.begin());
                 self.core.sleep(Span::from_millis(1)).await;
             }
+            loan.end().await;
             let (ack, stored) = oneshot::channel();
-            match active.input(value.clone(), key.clone(), ack) {
-                Ok(()) => {
+            match active.input(value.clone(), key.clone(), By::Caller(ack)) {
+                Taken::Done | Taken::AlreadySo => {
                     if let Some(answer) = self.until_stored(stored).await {
                         return answer;
                     }
                 }
-                Err(
-                    Mode::Aside { status, .. }
-                    | Mode::Leaving { status, .. }
-                    | Mode::Gone { status: Some(status), .. },
-                ) if matches!(status, Status::Stopped | Status::Parked | Status::Cancelled) => {
+                Taken::NoEffect { status, .. } => {
                     return Err(InputError::Over { run: self.id.clone(), status });
                 }
                 // It was given back, and is loaded again.
-                Err(_) => self.core.until_gone(&active).await,
+                Taken::Not => self.core.until_gone(&active).await,
             }
         }
     }
@@ -146,7 +146,7 @@ impl RunHandle {
     /// word from outside. It does not count as the last input. When this returns, it is stored.
     ///
     /// # Errors
-    /// There is no such component that takes the input, or the run cannot be driven.
+    /// There is no such component that takes the input, the run takes no signals as it is, or it cannot be driven.
     pub async fn signal<T: Payload>(&self, component: &str, value: T) -> Result<(), InputError> {
         let value = Value::new(value);
         let text = value.to_text().map_err(InputError::Unserialisable)?;
@@ -155,18 +155,21 @@ impl RunHandle {
                 Opened::Here(active) => active,
                 Opened::Elsewhere => {
                     let asked = Asked::Signal { component: component.to_owned(), value: text };
-                    return match self.core.store().send(asked.command(&self.id)).await? {
-                        Ok(_) => Ok(()),
-                        Err(refused) => Err(InputError::Start(refused.into())),
-                    };
+                    return Ok(self.core.send(&self.id, &asked).await.map(drop)?);
                 }
             };
             let (ack, stored) = oneshot::channel();
-            if !active.signal(component, value.clone(), By::Caller(ack))? {
+            match active.signal(component, value.clone(), By::Caller(ack))? {
+                Taken::Done | Taken::AlreadySo => {
+                    if let Some(answer) = self.until_stored(stored).await {
+                        return answer;
+                    }
+                }
+                Taken::NoEffect { status, .. } => {
+                    return Err(InputError::Over { run: self.id.clone(), status });
+                }
                 // It was given back, and is loaded again.
-                self.core.until_gone(&active).await;
-            } else if let Some(answer) = self.until_stored(stored).await {
-                return answer;
+                Taken::Not => self.core.until_gone(&active).await,
             }
         }
     }
@@ -180,6 +183,9 @@ impl RunHandle {
         let why = match stored.await {
             Ok(Ok(())) => return Some(Ok(())),
             Ok(Err(lost)) if lost.is_of_twin() => return None,
+            Ok(Err(Lost::Lease(why))) => {
+                return Some(Err(InputError::LeaseLost { run: self.id.clone(), why }));
+            }
             Ok(Err(lost)) => lost.to_string(),
             Err(_) => "the runner shuts down".to_owned(),
         };
@@ -187,6 +193,9 @@ impl RunHandle {
     }
 
     /// Waits for the value of a component for the last input.
+    ///
+    /// An async step that waits here for another run gives its slot back meanwhile, and has one again when this returns; a
+    /// blocking step gets [`ResultError::WouldBlock`].
     ///
     /// What it returns is stored. If the component fails, or gives nothing, that is an error as soon as the run
     /// has nothing left to do.
@@ -213,14 +222,23 @@ impl RunHandle {
     /// # Errors
     /// There is no such value, and there will be none; or the run does not go on by itself.
     pub async fn result<T: Payload>(&self, component: &str) -> Result<T, ResultError> {
-        let value = self.value(component).await?;
-        value.get().map_err(ResultError::Type)
+        let mut loan = SlotLoan::default();
+        let value = self.value(component, &mut loan).await;
+        loan.end().await;
+        value?.get().map_err(ResultError::Type)
     }
 
-    async fn value(&self, component: &str) -> Result<Value, ResultError> {
-        if !self.workflow.has_component(component) {
-            return Err(ResultError::NoComponent { component: component.to_owned() });
+    /// Lends the slot of the step that waits here, if one does: the run may need it.
+    fn lend(&self, loan: &mut SlotLoan) -> Result<(), ResultError> {
+        let is_new = loan.begin().map_err(|_| ResultError::WouldBlock { run: self.id.clone() })?;
+        if is_new && self.core.wants_room() {
+            self.core.look.notify_one();
         }
+        Ok(())
+    }
+
+    async fn value(&self, component: &str, loan: &mut SlotLoan) -> Result<Value, ResultError> {
+        self.must_have(component)?;
         loop {
             if let Some(active) = self.core.held(&self.id) {
                 match active.see(component) {
@@ -228,21 +246,31 @@ impl RunHandle {
                     Seen::Failed(failure) => {
                         return Err(ResultError::Failed { component: component.to_owned(), failure });
                     }
-                    Seen::Absent(why) => {
-                        return Err(ResultError::Absent { component: component.to_owned(), why });
+                    Seen::Skipped(failure) => {
+                        return Err(ResultError::Skipped { component: component.to_owned(), failure });
+                    }
+                    Seen::Absent(reason) => {
+                        return Err(ResultError::Absent { component: component.to_owned(), reason });
                     }
                     Seen::NoInput => return Err(ResultError::NoInput { run: self.id.clone() }),
-                    Seen::Wait(told) => drop(told.await),
+                    Seen::Wait(told) => {
+                        self.lend(loan)?;
+                        drop(told.await);
+                    }
                     Seen::Over { status: status @ Status::Paused } => {
                         let (run, reason) = (self.id.clone(), active.pause_reason());
                         return Err(ResultError::Over { run, status, reason });
                     }
-                    Seen::Over { .. } => self.core.until_gone(&active).await,
+                    Seen::Over { .. } => {
+                        self.lend(loan)?;
+                        self.core.until_gone(&active).await;
+                    }
                 }
                 continue;
             }
             let record = self.record().await?;
             if self.goes_on(&record).await? {
+                self.lend(loan)?;
                 self.until_driven(&record).await?;
                 continue;
             }
@@ -282,11 +310,22 @@ impl RunHandle {
     /// # Errors
     /// A value is of another type, or the run cannot be read.
     pub async fn results<T: Payload>(&self, component: &str) -> Result<Vec<T>, ResultError> {
-        if !self.workflow.has_component(component) {
-            return Err(ResultError::NoComponent { component: component.to_owned() });
-        }
+        self.must_have(component)?;
         let run = self.stored_state().await?;
-        run.results(component).map_err(ResultError::Type)
+        run.results(component).map_err(|error| match error {
+            QueryError::Value(error) => ResultError::Type(error),
+            QueryError::NoComponent { name, nearest } | QueryError::NoOutput { name, nearest } => {
+                ResultError::NoComponent { component: name, nearest }
+            }
+        })
+    }
+
+    fn must_have(&self, component: &str) -> Result<(), ResultError> {
+        if self.workflow.has_component(component) {
+            return Ok(());
+        }
+        let nearest = self.workflow.names_near(component);
+        Err(ResultError::NoComponent { component: component.to_owned(), nearest })
     }
 
     /// Returns the run as it is: its facts, failures and what is pending. A copy, to look at.
@@ -306,13 +345,26 @@ impl RunHandle {
     /// # Errors
     /// The run cannot be read.
     pub async fn wait(&self) -> Result<Status, ResultError> {
+        let mut loan = SlotLoan::default();
+        let status = self.until_over(&mut loan).await;
+        loan.end().await;
+        status
+    }
+
+    async fn until_over(&self, loan: &mut SlotLoan) -> Result<Status, ResultError> {
         loop {
             if let Some(active) = self.core.held(&self.id) {
                 match active.see_end() {
                     Seen::Over { status: status @ Status::Paused } => return Ok(status),
                     Seen::Over { status } if active.mode() == Mode::Going => return Ok(status),
-                    Seen::Wait(told) => drop(told.await),
-                    _ => self.core.until_gone(&active).await,
+                    Seen::Wait(told) => {
+                        self.lend(loan)?;
+                        drop(told.await);
+                    }
+                    _ => {
+                        self.lend(loan)?;
+                        self.core.until_gone(&active).await;
+                    }
                 }
                 continue;
             }
@@ -320,6 +372,7 @@ impl RunHandle {
             if !self.goes_on(&record).await? {
                 return Ok(record.status);
             }
+            self.lend(loan)?;
             self.until_driven(&record).await?;
         }
     }
@@ -386,8 +439,11 @@ impl RunHandle {
         let own =
             failures.iter().find(|failed| failed.component == Some(&component) && failed.input == input);
         Err(match own {
+            Some(failed) if failed.skipped => {
+                ResultError::Skipped { component, failure: Box::new(failed.failure.clone()) }
+            }
             Some(failed) => ResultError::Failed { component, failure: Box::new(failed.failure.clone()) },
-            None => ResultError::Absent { why: absence(run.absence(&component, input)), component },
+            None => ResultError::Absent { reason: run.absence(&component, input), component },
         })
     }
 }

@@ -2,9 +2,11 @@
 //! their place. What happens to a run is its own business.
 
 use std::collections::{BTreeMap, HashMap};
+use std::ops::Bound;
 use std::sync::{Arc, MutexGuard, PoisonError, Weak};
 
 use tidewheel_core::fact::RunId;
+use tidewheel_core::work::call_user;
 use tidewheel_store::Lease;
 use tokio::sync::Semaphore;
 
@@ -16,8 +18,10 @@ use crate::telemetry::Gauges;
 #[derive(Default)]
 pub(super) struct Runs {
     held: HashMap<RunId, Held>,
-    /// What runs were started with here that is never stored.
-    given: HashMap<RunId, Arc<StartOptions>>,
+    /// What runs were started with here that is never stored, until they are over or another process has them.
+    given: BTreeMap<RunId, Arc<StartOptions>>,
+    /// The last of those that was looked for elsewhere.
+    looked_for: Option<RunId>,
     /// Runs with nothing to do, those that rest longest first.
     resting: BTreeMap<u64, Arc<Active>>,
     /// Runs that wait to be let in, those that wait longest first.
@@ -101,14 +105,22 @@ impl Core {
     pub(super) fn room(&self) -> usize {
         let runs = self.lock_runs();
         let busy = runs.held.len().saturating_sub(runs.resting.len() + runs.in_line.len());
+        // A run whose work waits for another run must not keep that one out.
+        let busy = busy.saturating_sub(self.pool().lent());
         self.options().max_active_runs.saturating_sub(busy)
     }
 
     /// A run has left.
     pub(super) fn forget(&self, active: &Active) {
+        // The lock of a run comes before that of all runs.
+        let is_over = active.is_over();
         let mut runs = self.lock_runs();
         runs.forget(active);
         drop(runs);
+        if is_over {
+            self.forget_given(active.id());
+        }
+        active.unlink();
         self.changed.notify_waiters();
         self.look.notify_one();
     }
@@ -118,6 +130,27 @@ impl Core {
         if options.holds_what_is_not_stored() {
             self.lock_runs().given.insert(id.clone(), Arc::new(options.clone()));
         }
+    }
+
+    /// Returns some of the runs that were started here with something that is not stored, and are not here: in turns.
+    pub(super) fn given_and_gone(&self, most: usize) -> Vec<RunId> {
+        let mut runs = self.lock_runs();
+        let after = match runs.looked_for.take() {
+            Some(last) => (Bound::Excluded(last), Bound::Unbounded),
+            None => (Bound::Unbounded, Bound::Unbounded),
+        };
+        let is_gone = |id: &&RunId| !runs.held.contains_key(*id);
+        let some: Vec<RunId> =
+            runs.given.range(after).map(|(id, _)| id).filter(is_gone).take(most).cloned().collect();
+        runs.looked_for = some.last().cloned().filter(|_| some.len() == most);
+        some
+    }
+
+    /// Forgets what a run was started with.
+    pub(super) fn forget_given(&self, id: &RunId) {
+        let given = self.lock_runs().given.remove(id);
+        // No lock is held: it may own functions of the user, whose destructors are code of the user, too.
+        drop(call_user(|| drop(given)));
     }
 
     /// Returns what a run was started with here.
@@ -172,10 +205,15 @@ impl Core {
         for active in given_up {
             match active.rest() {
                 Rest::Over(lease) => {
+                    let is_over = active.is_over();
                     let mut runs = self.lock_runs();
                     runs.forget(&active);
                     runs.leases.push(lease);
                     drop(runs);
+                    if is_over {
+                        self.forget_given(active.id());
+                    }
+                    active.unlink();
                     active.leave_lines();
                 }
                 // One that is busy says so when it rests again.

@@ -6,8 +6,8 @@ use tidewheel_core::fact::RunId;
 use tidewheel_core::policy::{Failure, NodeInfo};
 use tidewheel_store::Status;
 
-/// Is told what happens in runs, after it was stored. It should be quick: the runner waits for it. A panic in it
-/// changes nothing.
+/// Is told what happens in runs, after it was stored. It should be quick: the runner waits for it. A panic in it is
+/// logged and counted, and changes nothing: the next call comes.
 ///
 /// ```
 /// # mod tidewheel { pub use tidewheel_core::*; pub use tidewheel_runner::*; }

@@ -5,13 +5,15 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
+use tidewheel_core::command::RunCommand;
 use tidewheel_core::fact::{RunId, RunnableId, Value};
 use tidewheel_core::policy::Failure;
 use tidewheel_core::time::{Span, Timestamp};
-use tidewheel_core::work::Token;
+use tidewheel_core::work::{CaughtFuture, Token};
 use tidewheel_store::{Claim, Command, Filter, NewCommand, Status, StoreError, Wanted};
+use tokio::task::AbortHandle;
 
-use super::active::{Active, By, Lost, Said};
+use super::active::{Active, By, Lost, Said, Taken};
 use super::core::Core;
 use super::error::StartError;
 use super::held::MOST_RESTING;
@@ -19,6 +21,9 @@ use super::load::{Opened, Wake};
 
 /// As many runs are claimed at once.
 const CLAIMED_AT_ONCE: usize = 512;
+
+/// As many runs that were started here with something that is not stored are looked for elsewhere at once.
+const LOOKED_FOR_AT_ONCE: usize = 64;
 
 /// A store that failed is asked again after this.
 pub(super) const AGAIN_AFTER: Span = Span::from_millis(250);
@@ -43,6 +48,7 @@ pub(super) enum Asked {
     Pause,
     Resume,
     Stop,
+    Checkpoint,
     Retry {
         /// One piece of work; all that failed without it.
         #[serde(default)]
@@ -62,19 +68,35 @@ pub(super) enum Asked {
 }
 
 impl Asked {
+    /// Returns the row of the table of commands by status that it is in.
+    pub(super) const fn verb(&self) -> RunCommand {
+        match self {
+            Self::Input { .. } => RunCommand::Input,
+            Self::Signal { .. } => RunCommand::Signal,
+            Self::Cancel | Self::CancelWork { .. } => RunCommand::Cancel,
+            Self::Pause => RunCommand::Pause,
+            Self::Resume => RunCommand::Resume,
+            Self::Stop => RunCommand::Stop,
+            Self::Checkpoint => RunCommand::Checkpoint,
+            Self::Retry { .. } => RunCommand::Retry,
+            Self::Complete { .. } => RunCommand::Complete,
+            Self::Fail { .. } => RunCommand::Fail,
+            Self::Heartbeat { .. } => RunCommand::Heartbeat,
+        }
+    }
+
+    /// Returns whether the status of the run alone says what it does. What is about one piece of work depends on that.
+    pub(super) const fn is_of_whole_run(&self) -> bool {
+        !matches!(
+            self,
+            Self::CancelWork { .. } | Self::Complete { .. } | Self::Fail { .. } | Self::Heartbeat { .. }
+        )
+    }
+
     pub(super) fn command(&self, run: &RunId) -> NewCommand {
         let kind = match self {
-            Self::Input { .. } => "input",
-            Self::Signal { .. } => "signal",
-            Self::Cancel => "cancel",
             Self::CancelWork { .. } => "cancel_work",
-            Self::Pause => "pause",
-            Self::Resume => "resume",
-            Self::Stop => "stop",
-            Self::Retry { .. } => "retry",
-            Self::Complete { .. } => "complete",
-            Self::Fail { .. } => "fail",
-            Self::Heartbeat { .. } => "heartbeat",
+            other => other.verb().name(),
         };
         let body = serde_json::to_string(self).expect("invariant: a command has no key that is not a string");
         NewCommand { run: run.clone(), kind: kind.to_owned(), body }
@@ -86,19 +108,24 @@ impl Core {
     /// What comes too late for the run here is left where it is: it makes the run due as soon as it has left.
     pub(super) fn obey(&self, active: &Arc<Active>, command: &Command) {
         let by = By::Command(command.id);
+        let is_taken = |taken: Taken| !matches!(taken, Taken::Not);
         let is_taken = match serde_json::from_str(&command.body) {
-            Ok(Asked::Input { value, key }) => active.input_asked(Value::stored(value), key, command.id),
+            Ok(Asked::Input { value, key }) => is_taken(active.input(Value::stored(value), key, by)),
             Ok(Asked::Signal { component, value }) => {
-                active.signal(&component, Value::stored(value), by).unwrap_or_else(|error| {
-                    tracing::warn!(run = %command.run, %error, "signal is not taken");
-                    true
-                })
+                active.signal(&component, Value::stored(value), by).map_or_else(
+                    |error| {
+                        tracing::warn!(run = %command.run, %error, "signal is not taken");
+                        true
+                    },
+                    is_taken,
+                )
             }
-            Ok(Asked::Cancel) => active.cancel(by),
+            Ok(Asked::Cancel) => is_taken(active.cancel(by)),
             Ok(Asked::CancelWork { work }) => active.cancel_work(work, by).is_some(),
-            Ok(Asked::Pause) => active.pause(by),
-            Ok(Asked::Resume) => active.resume(by),
-            Ok(Asked::Stop) => active.leave(Some(Status::Stopped), by),
+            Ok(Asked::Pause) => is_taken(active.pause(by)),
+            Ok(Asked::Resume) => is_taken(active.resume(by)),
+            Ok(Asked::Stop) => is_taken(active.stop(by)),
+            Ok(Asked::Checkpoint) => is_taken(active.checkpoint(by)),
             Ok(Asked::Retry { work }) => active.retry(work, by).is_some(),
             Ok(Asked::Complete { token, value }) => {
                 self.obey_outside(active, command, &token, Ok(Said::Completed(Value::stored(value))))
@@ -143,6 +170,28 @@ impl Core {
         }
     }
 
+    /// Starts what keeps the runner going. Each task is started again when it panics.
+    pub(super) fn start_tasks(self: &Arc<Self>) -> Vec<AbortHandle> {
+        let supervisor = self.supervisor();
+        let committer = || {
+            let committer = Arc::clone(self.committer());
+            supervisor.spawn("committer", move |_| Arc::clone(&committer).serve())
+        };
+        let (owner, watcher) = (Arc::clone(self), Arc::clone(self));
+        vec![
+            committer(),
+            committer(),
+            supervisor.spawn("lease keeper", move |_| Arc::clone(&owner).stay_owner()),
+            supervisor.spawn("store watcher", move |restarts| {
+                if restarts > 0 {
+                    // Runs that it had claimed and not loaded are this process's, and nobody drives them.
+                    watcher.set_unsure();
+                }
+                Arc::clone(&watcher).watch_store()
+            }),
+        ]
+    }
+
     /// Stays an owner. One that came too late gives everything up and begins anew.
     pub(super) async fn stay_owner(self: Arc<Self>) {
         let lease = self.options().lease;
@@ -174,6 +223,7 @@ impl Core {
                     }
                 }
             }
+            self.forget_what_is_elsewhere().await;
             let gives_back = self.give_up_resting(0);
             // Nobody is told when another process dies: its runs are looked for now and then. What is given back may be
             // due again soon.
@@ -183,10 +233,24 @@ impl Core {
         }
     }
 
+    /// Forgets what runs were started with here that are over, or that another process has by now.
+    async fn forget_what_is_elsewhere(&self) {
+        for id in self.given_and_gone(LOOKED_FOR_AT_ONCE) {
+            let Ok(found) = self.store().find(&id).await else { return };
+            let is_ours = found.is_some_and(|record| {
+                let is_over = matches!(record.status, Status::Completed | Status::Failed | Status::Cancelled);
+                !is_over && record.owner.is_none_or(|owner| owner == self.owner())
+            });
+            if !is_ours && self.held(&id).is_none() {
+                self.forget_given(&id);
+            }
+        }
+    }
+
     async fn begin_anew(&self, why: &str) {
         tracing::error!(why, "runs are given up: another process may have them");
         for active in self.all_held() {
-            active.lose(&Lost::Otherwise(why.to_owned()));
+            active.lose(&Lost::Lease(why.to_owned()));
         }
         // What is given up is free for others at once, if the store can be reached, and otherwise in time.
         drop(self.store().leave(self.owner()).await);
@@ -197,7 +261,9 @@ impl Core {
                     self.look.notify_one();
                     return;
                 }
-                Err(StoreError::Closed | StoreError::Broken) => return std::future::pending().await,
+                Err(StoreError::Closed | StoreError::Broken | StoreError::Moved { .. }) => {
+                    return std::future::pending().await;
+                }
                 Err(_) => self.sleep(AGAIN_AFTER).await,
             }
         }
@@ -207,8 +273,12 @@ impl Core {
     pub(super) async fn watch_store(self: Arc<Self>) {
         while !self.is_closing() {
             let next_due = match self.look_around().await {
-                Ok(next_due) => next_due,
+                Ok(next_due) => {
+                    self.committer().set_watch_trouble(None);
+                    next_due
+                }
                 Err(error) => {
+                    self.committer().set_watch_trouble(Some(crate::words(&error)));
                     tracing::warn!(error = crate::words(&error), "the store cannot be used");
                     self.sleep(AGAIN_AFTER).await;
                     continue;
@@ -242,7 +312,7 @@ impl Core {
         }
         for command in self.store().commands(self.owner()).await? {
             if let Some(active) = self.held(&command.run) {
-                self.obey(&active, &command);
+                active.guarded(|| self.obey(&active, &command));
             }
         }
         let workflows = self.registered_names();
@@ -266,11 +336,23 @@ impl Core {
             let mut passing = None;
             for (lease, record, definition) in claimed.runs {
                 let id = record.id.clone();
-                match self.load_due(lease, &record, &definition, claimed_again).await {
+                let loading = Box::pin(self.load_due(lease, &record, &definition, claimed_again));
+                let loaded = match CaughtFuture::new(loading).await {
+                    Ok(loaded) => loaded,
+                    // It is this run's alone: the others go on, and it is tried again, but not for ever.
+                    Err(panic) => {
+                        self.crashed(&id, panic.message);
+                        continue;
+                    }
+                };
+                match loaded {
                     Ok(()) => {}
                     // The run is not to blame, and stays due.
                     Err(StartError::Store(
-                        error @ (StoreError::Unavailable { .. } | StoreError::Broken | StoreError::Closed),
+                        error @ (StoreError::Unavailable { .. }
+                        | StoreError::Broken
+                        | StoreError::Moved { .. }
+                        | StoreError::Closed),
                     )) => passing = Some(error),
                     Err(StartError::Closed) => return Ok(None),
                     Err(error) => {

@@ -2,18 +2,17 @@
 //! before anybody goes on with it.
 
 use std::collections::HashMap;
-use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 use tidewheel_core::Runnable;
 use tidewheel_core::fact::{RunId, Value};
 use tidewheel_core::policy::{Failure, IdempotencyKey};
+use tidewheel_core::work::call_user;
 use tidewheel_store::{PutShared, Shared, Status, Store, StoreError};
 
-use super::active::Active;
-use crate::pool::panicked;
+use super::active::Link;
 
 /// The rows of pieces of work that are the same as others.
 pub(super) struct Keys {
@@ -23,7 +22,7 @@ pub(super) struct Keys {
 }
 
 /// The pieces of work that wait, each by its run and its number there.
-type Waiting = HashMap<String, Vec<(Weak<Active>, u32)>>;
+type Waiting = HashMap<String, Vec<(Arc<Link>, u32)>>;
 
 /// A key and the row that it has.
 #[derive(Clone, Debug)]
@@ -31,6 +30,8 @@ pub(super) struct Key {
     /// What people know it by.
     pub(super) text: String,
     row: String,
+    /// The row that it had in releases before keys had scopes, and the workflow that it is of.
+    unscoped: Option<(String, String)>,
 }
 
 /// What a row says to a piece of work.
@@ -63,16 +64,24 @@ impl Key {
     /// # Errors
     /// The policy's own function failed, or the input lacks what the key is made of.
     pub(super) fn of(runnable: &Runnable) -> Result<Option<Self>, Failure> {
-        let text = match &runnable.policy().idempotency_key {
-            None => return Ok(None),
-            Some(IdempotencyKey::Function(function)) => {
-                let call = || function.call()(&runnable.node(), &runnable.input());
-                catch_unwind(AssertUnwindSafe(call)).map_err(|payload| panicked(payload.as_ref()))?
-            }
-            Some(IdempotencyKey::Template(template)) => filled(template, &runnable.input())?,
-        };
+        let Some(key) = &runnable.policy().idempotency_key else { return Ok(None) };
+        let text = text_of(key, runnable)?;
         let row = runnable.shared_id(&text).to_string();
-        Ok(Some(Self { text, row }))
+        let unscoped = key
+            .scope()
+            .is_none()
+            .then(|| (runnable.unscoped_id(&text).to_string(), runnable.workflow_name().to_owned()));
+        Ok(Some(Self { text, row, unscoped }))
+    }
+}
+
+fn text_of(key: &IdempotencyKey, runnable: &Runnable) -> Result<String, Failure> {
+    match key {
+        IdempotencyKey::Function(function) => {
+            call_user(|| function.call()(&runnable.node(), &runnable.input()))
+        }
+        IdempotencyKey::Template(template) => filled(template, &runnable.input()),
+        IdempotencyKey::Shared { key, .. } => text_of(key, runnable),
     }
 }
 
@@ -108,11 +117,18 @@ impl Keys {
         loop {
             let found = self.store.shared(KIND, &key.row).await?;
             let version = found.as_ref().map_or(0, |found| found.version);
-            if let Some(row) = found.and_then(|found| read(&found)) {
-                match row.result {
+            let before = match found.and_then(|found| read(&found)) {
+                Some(row) => Some(row),
+                None => self.unscoped(key).await?,
+            };
+            if let Some(before) = before {
+                let is_own = before.run == run.as_str() && before.work == work;
+                match before.result {
                     Some(result) => return Ok(Claimed::Done(Value::stored(result))),
-                    None if row.run == run.as_str() && row.work == work => return Ok(Claimed::Mine),
-                    None if self.is_alive(&RunId::new(row.run.as_str())).await? => return Ok(Claimed::Taken),
+                    None if is_own => return Ok(Claimed::Mine),
+                    None if self.is_alive(&RunId::new(before.run.as_str())).await? => {
+                        return Ok(Claimed::Taken);
+                    }
                     // Nothing is to be done in that run any more: it failed, or was cancelled.
                     None => {}
                 }
@@ -121,6 +137,15 @@ impl Keys {
                 return Ok(Claimed::Mine);
             }
         }
+    }
+
+    /// Returns what a release before keys had scopes wrote of a key, if a run of the same workflow did.
+    async fn unscoped(&self, key: &Key) -> Result<Option<Row>, StoreError> {
+        let Some((name, workflow)) = &key.unscoped else { return Ok(None) };
+        let found = self.store.shared(KIND, name).await?;
+        let Some(row) = found.and_then(|found| read(&found)) else { return Ok(None) };
+        let record = self.store.find(&RunId::new(row.run.as_str())).await?;
+        Ok(record.is_some_and(|record| record.workflow == *workflow).then_some(row))
     }
 
     async fn is_alive(&self, run: &RunId) -> Result<bool, StoreError> {
@@ -154,11 +179,18 @@ impl Keys {
 
     /// Lets somebody else do it: this piece of work failed for good.
     pub(super) async fn free(&self, key: &Key, run: &RunId, work: &str) -> Result<(), StoreError> {
-        loop {
-            let Some(found) = self.store.shared(KIND, &key.row).await? else { break };
-            let is_own = |row: &Row| row.run == run.as_str() && row.work == work && row.result.is_none();
-            if !read(&found).is_some_and(|row| is_own(&row)) || self.put(key, found.version, None).await? {
-                break;
+        let before = key.unscoped.as_ref().map(|(row, _)| row);
+        for name in [&key.row].into_iter().chain(before) {
+            while let Some(found) = self.store.shared(KIND, name).await? {
+                let is_own = |row: &Row| row.run == run.as_str() && row.work == work && row.result.is_none();
+                if !read(&found).is_some_and(|row| is_own(&row)) {
+                    break;
+                }
+                let (kind, expected) = (KIND.to_owned(), found.version);
+                let removed = PutShared { kind, name: name.clone(), expected, body: None };
+                if self.store.put_shared(vec![removed]).await? {
+                    break;
+                }
             }
         }
         self.wake(key);
@@ -171,20 +203,18 @@ impl Keys {
     }
 
     /// Remembers who waits for a key.
-    pub(super) fn wait(&self, key: &Key, active: Weak<Active>, number: u32) {
+    pub(super) fn wait(&self, key: &Key, link: &Arc<Link>, number: u32) {
         let mut all = self.lock();
         let waiting = all.entry(key.row.clone()).or_default();
-        waiting.retain(|(other, its)| {
-            other.strong_count() > 0 && !(*its == number && Weak::ptr_eq(other, &active))
-        });
-        waiting.push((active, number));
+        waiting.retain(|(other, its)| other.is_there() && !(*its == number && Arc::ptr_eq(other, link)));
+        waiting.push((Arc::clone(link), number));
     }
 
     /// Lets those look again who wait for a key in this process.
     pub(super) fn wake(&self, key: &Key) {
         let waiting = self.lock().remove(&key.row).unwrap_or_default();
-        for (active, number) in waiting {
-            if let Some(active) = active.upgrade() {
+        for (link, number) in waiting {
+            if let Some(active) = link.active() {
                 active.look_now(number);
             }
         }

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use tidewheel_core::fact::RunId;
 use tidewheel_core::run::Run;
 use tidewheel_core::time::Span;
+use tidewheel_core::work::CaughtFuture;
 use tidewheel_core::workflow::Workflow;
 use tidewheel_store::{Claim, Claimed, Lease, RunRecord, Status, StoreError, Unavailable, Wanted};
 use tokio::sync::{Semaphore, oneshot};
@@ -60,7 +61,15 @@ impl Core {
                     let loading = Loading { core: Arc::clone(self), id: id.clone(), done };
                     let (given, (tell, told)) = (given.cloned(), oneshot::channel());
                     drop(tokio::spawn(async move {
-                        let opened = loading.core.claim_one(&loading.id, given.as_ref(), wake).await;
+                        let claiming = Box::pin(loading.core.claim_one(&loading.id, given.as_ref(), wake));
+                        let opened = CaughtFuture::new(claiming).await.unwrap_or_else(|panic| {
+                            // It may be this process's by now, and nobody drives it.
+                            loading.core.set_unsure();
+                            loading.core.look.notify_one();
+                            tracing::error!(run = %loading.id, why = panic.message, "loading a run panicked");
+                            let message = format!("loading it panicked: {}", panic.message);
+                            Err(StartError::unreadable(&loading.id, message))
+                        });
                         drop(loading);
                         if let Err(Ok(Opened::Here(active))) = tell.send(opened) {
                             active.go_on();
@@ -142,7 +151,7 @@ impl Core {
                     Some(fence) if fence >= lease.fence => return Ok(()),
                     // It was somebody else's since and does not know it yet.
                     Some(_) if active.is_quiet() => {
-                        active.lose(&Lost::Otherwise("it was claimed again".to_owned()));
+                        active.lose(&Lost::Lease("it was claimed again".to_owned()));
                     }
                     // It has left, and is about to learn that.
                     Some(_) | None => tokio::select! {
@@ -196,7 +205,7 @@ impl Core {
         match self.store().commands_of(active.id()).await {
             Ok(commands) => {
                 for command in commands {
-                    self.obey(&active, &command);
+                    active.guarded(|| self.obey(&active, &command));
                 }
             }
             Err(error) => {
@@ -217,6 +226,8 @@ impl Core {
         wake: Wake,
     ) -> Result<Arc<Active>, StartError> {
         let (run, registered, definition) = self.read_run(record, definition, given).await?;
+        let missing = |missing| StartError::Context { missing };
+        registered.workflow.check_context(run.context()).map_err(missing)?;
         let mode = match (record.status, wake) {
             (Status::Paused, Wake::Keep | Wake::Attach) => Mode::Paused,
             // It was stopped while it waited for a person, and still does.

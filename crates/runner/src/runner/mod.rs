@@ -8,6 +8,7 @@ mod control;
 mod core;
 mod crash;
 mod definition;
+mod elsewhere;
 mod error;
 mod handle;
 mod held;
@@ -22,6 +23,7 @@ mod service;
 mod start;
 
 pub use control::{AskError, Control, Sent};
+pub use elsewhere::CommandOutcome;
 pub use error::{CommandError, InputError, ResultError, StartError};
 pub use handle::RunHandle;
 pub use hooks::{Hooks, RunEvent};

@@ -3,6 +3,7 @@
 use std::fmt;
 use std::sync::Arc;
 
+use tidewheel_core::Problem;
 use tidewheel_core::policy::{Matcher, NodeInfo, Overlay, Rules};
 use tidewheel_core::time::Span;
 use tidewheel_core::work::RunContext;
@@ -159,8 +160,32 @@ impl RunnerOptions {
     }
 
     pub(super) fn executor_of(&self, node: &NodeInfo<'_>) -> Executor {
-        let own = self.executors.iter().find(|(matcher, _)| matcher.matches(node));
-        own.map_or(self.executor, |(_, executor)| *executor)
+        self.try_executor_of(node).unwrap_or_else(|problem| {
+            tracing::error!(%problem, "the executor is chosen as if nothing had been said");
+            self.executor
+        })
+    }
+
+    /// Returns where the work of a node runs.
+    ///
+    /// # Errors
+    /// A predicate panicked.
+    pub(super) fn try_executor_of(&self, node: &NodeInfo<'_>) -> Result<Executor, Box<Problem>> {
+        for (index, (matcher, executor)) in self.executors.iter().enumerate() {
+            match matcher.try_matches(node) {
+                Ok(false) => {}
+                Ok(true) => return Ok(*executor),
+                Err(panic) => {
+                    let name = node.name.unwrap_or_else(|| node.kind.name());
+                    let message = format!("panicked for `{name}`: {}", panic.message);
+                    let place = format!("executor_for[{index}].match.predicate");
+                    let problem =
+                        Problem::new(place, message).help("let the predicate answer for every node");
+                    return Err(Box::new(problem));
+                }
+            }
+        }
+        Ok(self.executor)
     }
 }
 

@@ -48,8 +48,8 @@ impl Runner {
     /// ```
     ///
     /// # Errors
-    /// Nobody waits for it, or the store failed. Where another process drives the run it is asked, and nobody knows
-    /// yet.
+    /// Nobody waits for it, or the store failed. Where no process that knows the workflow drives the run, the result is
+    /// stored until one does.
     pub async fn complete<T: Payload>(&self, token: &Token, value: T) -> Result<(), CommandError> {
         let value = Value::new(value);
         let text = value.to_text().map_err(CommandError::Unserialisable)?;
@@ -86,8 +86,8 @@ impl Runner {
             Ok(run) => run.end_from_outside(token, asked, said).await,
             // Whoever drives it knows its workflow.
             Err(StartError::Unregistered { run, .. }) => {
-                self.0.core.store().send(asked.command(&run)).await??;
-                Ok(())
+                let sent = self.0.core.send(&run, asked).await;
+                sent.map(drop).map_err(|error| CommandError::from(error).of_token(token))
             }
             Err(StartError::NotFound { run }) => Err(CommandError::NotFound { run }),
             Err(error) => Err(error.into()),

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::{Arc, MutexGuard, PoisonError};
 
+use tidewheel_core::Problems;
 use tidewheel_core::policy::NodeInfo;
 use tidewheel_core::workflow::Workflow;
 
@@ -28,13 +29,29 @@ pub(super) struct Registered {
 impl Core {
     /// Makes a definition known, so that its runs can be driven here.
     pub(super) fn register(&self, workflow: &Workflow, options: &StartOptions) -> Result<(), StartError> {
+        self.add(workflow, options, options.clone())
+    }
+
+    /// Makes the definition of a run known that is about to start with these options, and forgets the options.
+    pub(super) fn register_for(&self, workflow: &Workflow, options: &StartOptions) -> Result<(), StartError> {
+        self.add(workflow, options, StartOptions::new())
+    }
+
+    fn add(&self, workflow: &Workflow, options: &StartOptions, kept: StartOptions) -> Result<(), StartError> {
+        let key = (workflow.name().to_owned(), workflow.version());
         if let Some(known) = self.registered(workflow.name(), workflow.version()) {
-            return check_unchanged(&known.workflow, workflow);
+            check_unchanged(&known.workflow, workflow)?;
+            // A run that started before made the definition known, and its own options are nobody else's.
+            if kept.holds_what_is_not_stored() && !known.options.holds_what_is_not_stored() {
+                let (workflow, definition) = (known.workflow.clone(), Arc::clone(&known.definition));
+                let registered = Registered { workflow, options: kept, definition };
+                self.lock_registry().insert(key, Arc::new(registered));
+            }
+            return Ok(());
         }
         self.check(workflow, &StartOptions { policies: None, ..options.clone() })?;
         let definition = Definition::written(workflow, &StartOptions::new()).into();
-        let new = Registered { workflow: workflow.clone(), options: options.clone(), definition };
-        let key = (workflow.name().to_owned(), workflow.version());
+        let new = Registered { workflow: workflow.clone(), options: kept, definition };
         let known = Arc::clone(self.lock_registry().entry(key).or_insert_with(|| Arc::new(new)));
         self.look.notify_one();
         check_unchanged(&known.workflow, workflow)
@@ -64,6 +81,10 @@ impl Core {
         if let Some((rules, overlay)) = &options.policies {
             run = run.with_policies(rules.clone(), *overlay);
         }
+        let unknown = run
+            .nodes()
+            .filter_map(|(node, ..)| self.options().try_executor_of(&node).err().map(|problem| *problem));
+        Problems::check(unknown.collect(), ()).map_err(StartError::Policies)?;
         let is_inline = |node: &NodeInfo<'_>| self.options().executor_of(node) != Executor::Threads;
         check_run(
             &run,

@@ -15,11 +15,12 @@ use tidewheel_store::{
 use tokio::sync::broadcast;
 use tokio::task::AbortHandle;
 
-use super::active::By;
 use super::core::Core;
+use super::elsewhere::CommandOutcome;
 use super::error::{CommandError, StartError};
 use super::handle::RunHandle;
 use super::hooks::RunEvent;
+use super::keeper::Asked;
 use super::options::{RunnerOptions, StartOptions};
 use super::start::IsNew;
 
@@ -92,12 +93,7 @@ impl Runner {
         let clock: Arc<dyn Clock> = options.clock.clone().unwrap_or_else(|| Arc::new(RealClock::new()));
         let owner = store.join(options.lease).await?;
         let core = Core::new(store, clock, owner, options);
-        let tasks = vec![
-            tokio::spawn(Arc::clone(core.committer()).serve()).abort_handle(),
-            tokio::spawn(Arc::clone(core.committer()).serve()).abort_handle(),
-            tokio::spawn(Arc::clone(&core).stay_owner()).abort_handle(),
-            tokio::spawn(Arc::clone(&core).watch_store()).abort_handle(),
-        ];
+        let tasks = core.start_tasks();
         Ok(Self(Arc::new(Service { core, tasks })))
     }
 
@@ -149,10 +145,11 @@ impl Runner {
         self.start_with(id, workflow, &StartOptions::new()).await
     }
 
-    /// Starts a run with options, or attaches to the one of that id and resumes it.
+    /// Starts a run with options, or attaches to the one of that id and resumes it. A run that exists keeps the options
+    /// that it was started with: the same may be given again, and others are refused by name.
     ///
     /// # Errors
-    /// As of [`Runner::start`].
+    /// As of [`Runner::start`]; or the run exists with other options.
     pub async fn start_with(
         &self,
         id: impl Into<RunId>,
@@ -266,24 +263,47 @@ impl Runner {
         Ok(RunHandle::new(Arc::clone(core), id, known.workflow.clone()))
     }
 
-    /// Goes on with a run that was stopped, paused or parked, or that nobody drives.
+    /// Goes on with a run that was stopped, paused or parked, or that no process drives.
     ///
     /// # Errors
-    /// There is no such run, or it cannot be driven here.
+    /// There is no such run, nothing of it is left to do, or it cannot be driven here.
     pub async fn resume(&self, id: impl Into<RunId>) -> Result<RunHandle, CommandError> {
-        let run = self.get(id).await?;
+        let run = match self.get(id).await {
+            Err(StartError::NotFound { run }) => return Err(CommandError::NotFound { run }),
+            run => run?,
+        };
         run.resume().await?;
         Ok(run)
     }
 
-    /// Lets go of a run. One that is not there is fine.
+    /// Lets go of a run, wherever it is driven. Where its workflow is not registered here, the command goes through the
+    /// store.
+    ///
+    /// ```
+    /// # mod tidewheel { pub use tidewheel_core::*; pub use tidewheel_runner::*; pub use tidewheel_store as store; }
+    /// use tidewheel::workflow::{Workflow, step};
+    /// use tidewheel::{CommandError, CommandOutcome, Runner, RunnerOptions};
+    ///
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// let workflow = Workflow::new("numbers").add(step("inc", |x: i64| x + 1)).build()?;
+    /// let runner = Runner::in_memory(RunnerOptions::new()).await?;
+    /// runner.start("first", &workflow).await?;
+    /// assert_eq!(runner.stop("first").await?, CommandOutcome::Done);
+    /// assert_eq!(runner.stop("first").await?, CommandOutcome::AlreadySo);
+    /// assert!(matches!(runner.stop("second").await, Err(CommandError::NotFound { .. })));
+    /// # runner.shutdown().await;
+    /// # Ok(())
+    /// # }
+    /// ```
     ///
     /// # Errors
-    /// The store failed.
-    pub async fn stop(&self, id: impl Into<RunId>) -> Result<(), CommandError> {
+    /// There is no such run, it does not go on anyway, or the store failed.
+    pub async fn stop(&self, id: impl Into<RunId>) -> Result<CommandOutcome, CommandError> {
         match self.get(id).await {
             Ok(run) => run.stop().await,
-            Err(StartError::NotFound { .. } | StartError::Unregistered { .. }) => Ok(()),
+            Err(StartError::NotFound { run }) => Err(CommandError::NotFound { run }),
+            Err(StartError::Unregistered { run, .. }) => Ok(self.0.core.send(&run, &Asked::Stop).await?),
             Err(error) => Err(error.into()),
         }
     }
@@ -334,10 +354,12 @@ impl Runner {
         self.0.core.subscribe()
     }
 
-    /// Returns what stands in the way of the store, if something does: work waits until it can be used again.
+    /// Returns what stands in the way of the runner, if something does: the store cannot be used, and work waits until it
+    /// can; or a task of the runner panicked within the last minute, and was started again. What is stored and found damaged
+    /// is named, too: the runs, rows and indexes, and commits that are missing.
     #[must_use]
     pub fn trouble(&self) -> Option<String> {
-        self.0.core.committer().trouble()
+        self.0.core.committer().trouble().or_else(|| self.0.core.supervisor().trouble())
     }
 
     /// Returns how many threads go on with work that was given up because its time was over.
@@ -370,7 +392,7 @@ impl Runner {
         core.close();
         let until = core.clock().now().saturating_add(core.options().shutdown_grace);
         for active in core.all_held() {
-            active.hold_back();
+            core.supervisor().call("shutdown", || active.hold_back());
         }
         while core.clock().now() < until && core.all_held().iter().any(|active| !active.is_quiet()) {
             tokio::select! {
@@ -382,7 +404,8 @@ impl Runner {
         let mut farewells = Vec::new();
         for active in core.all_held() {
             let (ack, stored) = tokio::sync::oneshot::channel();
-            if active.leave(None, By::Caller(ack)) {
+            let is_leaving = core.supervisor().call("shutdown", || active.leave(ack));
+            if is_leaving == Some(true) {
                 farewells.push(stored);
             }
         }

@@ -5,10 +5,10 @@ use std::sync::Arc;
 
 use tidewheel_core::fact::{RunId, Value};
 use tidewheel_core::workflow::Workflow;
-use tidewheel_store::{Append, Batch, Guard, NewRun, OwnerId, Status, StoreError};
+use tidewheel_store::{Append, Batch, Guard, NewRun, OwnerId, Status};
 use tokio::sync::oneshot;
 
-use super::active::{Active, Beginning, By, Lost, Mode, Right};
+use super::active::{Active, Beginning, By, Lost, Mode, Right, Taken};
 use super::core::Core;
 use super::definition::Definition;
 use super::error::StartError;
@@ -38,7 +38,8 @@ impl Core {
             return Err(StartError::Closed);
         }
         let was_known = self.registered(workflow.name(), workflow.version()).is_some();
-        self.register(workflow, options)?;
+        // What this run is given is its own, and nobody else's: others get what the workflow was registered with.
+        self.register_for(workflow, options)?;
         let started = self.start_registered(id, workflow, options, input, is_new).await;
         if let Err(StartError::Changed { .. } | StartError::OtherWorkflow { .. }) = &started
             && !was_known
@@ -60,6 +61,9 @@ impl Core {
         self.check(workflow, options)?;
         if let Some(value) = &input {
             value.to_text().map_err(StartError::Input)?;
+        }
+        if is_new == IsNew::May {
+            self.check_options(id, options).await?;
         }
         self.give(id, options);
         let is_full = self.options().takes_due_runs && self.room() == 0;
@@ -116,11 +120,30 @@ impl Core {
                             Opened::Here(_) | Opened::Elsewhere => return Ok(()),
                         }
                     }
-                    Err(lost @ (Lost::Crashed(_) | Lost::Otherwise(_) | Lost::NotAwaited(_))) => {
-                        return Err(StartError::Store(StoreError::Other(lost.to_string().into())));
-                    }
+                    Err(lost) => return Err(StartError::of_loss(id, lost)),
                 },
             }
+        }
+    }
+
+    /// Refuses options that would have no effect on a run that exists: what it was created with is stored, and one that
+    /// is loaded here has its context.
+    async fn check_options(&self, id: &RunId, options: &StartOptions) -> Result<(), StartError> {
+        let mut others = Vec::new();
+        if !options.is_plain()
+            && let Some(definition) = self.store().definition(id).await?
+        {
+            others = Definition::read(id, &definition)?.other_options(options);
+        }
+        if let Some(given) = self.given(id).filter(|_| options.has_context && self.held(id).is_some())
+            && given.context != options.context
+        {
+            others.push("context");
+        }
+        if others.is_empty() {
+            Ok(())
+        } else {
+            Err(StartError::OtherOptions { run: id.clone(), options: others })
         }
     }
 
@@ -149,13 +172,18 @@ impl Core {
             Mode::Aside { .. } | Mode::Leaving { .. } | Mode::Gone { .. } => {}
         }
         let (ack, stored) = oneshot::channel();
-        if !active.resume(By::Caller(ack)) {
-            self.until_gone(active).await;
-            return Ok(false);
+        match active.resume(By::Caller(ack)) {
+            Taken::Not => {
+                self.until_gone(active).await;
+                return Ok(false);
+            }
+            // It came to its end, or was cancelled, in this moment: that is how it is.
+            Taken::NoEffect { .. } => return Ok(true),
+            Taken::Done | Taken::AlreadySo => {}
         }
         match stored.await {
             Ok(Ok(())) => Ok(true),
-            Ok(Err(lost)) => Err(StartError::Store(StoreError::Other(lost.to_string().into()))),
+            Ok(Err(lost)) => Err(StartError::of_loss(active.id(), lost)),
             Err(_) => Err(StartError::Closed),
         }
     }

@@ -8,7 +8,8 @@ use tidewheel_core::time::Timestamp;
 use tracing::level_filters::LevelFilter;
 
 use super::table::{
-    BREAKER_CHANGE, DEAD_LETTER, FALLBACK, HOLD, RETRY, RUN_PARK, RUN_RESUME, Signal, TARGET, TIMEOUT,
+    BREAKER_CHANGE, DEAD_LETTER, FALLBACK, HOLD, RETRY, RUN_PARK, RUN_RESUME, RUN_SKIPPED, Signal, TARGET,
+    TIMEOUT,
 };
 
 /// Tells an event of a piece of work at the level that the policy says under which it is driven, with what that adds.
@@ -130,6 +131,18 @@ pub(crate) fn park(run: &RunId, reason: &str) {
     );
 }
 
+/// A run completed although work failed.
+pub(crate) fn skipped(run: &RunId, reason: &str) {
+    tracing::event!(
+        name: RUN_SKIPPED.name,
+        target: TARGET,
+        tracing::Level::WARN,
+        run = run.as_str(),
+        reason,
+        "run completed with skipped failures"
+    );
+}
+
 /// A run goes on after it was stopped, paused or parked.
 pub(crate) fn resume(run: &RunId) {
     tracing::event!(
@@ -199,7 +212,7 @@ mod tests {
     use super::{Failure, LogLevel, Runnable, TARGET, Timestamp};
     use crate::driver::{Course, Known, Turn};
     use crate::telemetry::{
-        Execution, SIGNALS, SignalKind, breaker_change, dead_letter, hold, park, resume, timeout,
+        Execution, SIGNALS, SignalKind, breaker_change, dead_letter, hold, park, resume, skipped, timeout,
     };
 
     /// A run of its own, so that it is told apart from all others.
@@ -236,6 +249,7 @@ mod tests {
         dead_letter(&runnable, runnable.policy(), &failure());
         breaker_change(run, "closed", "open");
         park(runnable.run_id(), "it was lost 3 times");
+        skipped(runnable.run_id(), "1 failure was skipped");
         resume(runnable.run_id());
         let is_ours = |heard: &Heard| [heard.get("run"), heard.get("breaker")].contains(&Some(run));
         capture.all().into_iter().filter(is_ours).collect()

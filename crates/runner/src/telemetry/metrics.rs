@@ -15,7 +15,7 @@ use tidewheel_core::decide::ReasonCode;
 use tidewheel_core::time::Timestamp;
 use tidewheel_store::Status;
 
-use super::table::{ABANDONED, ATTEMPTS, COMMIT, HELD, QUEUE_WAIT, RETRIES, RUNS, SLOTS, Signal};
+use super::table::{ABANDONED, ATTEMPTS, COMMIT, HELD, PANICS, QUEUE_WAIT, RETRIES, RUNS, SLOTS, Signal};
 
 /// One label and its value.
 type Labels = [(&'static str, &'static str); 1];
@@ -29,6 +29,7 @@ pub(crate) struct Metrics {
     runs: Family<Labels, Counter>,
     attempts: Family<Labels, Counter>,
     retries: Family<Labels, Counter>,
+    panics: Family<Labels, Counter>,
     /// The two that count every attempt, so that nobody has to look for them.
     completed: Counter,
     failed: Counter,
@@ -45,6 +46,7 @@ impl Metrics {
             failed: of("failed"),
             runs: Family::default(),
             retries: Family::default(),
+            panics: Family::default(),
             queue_wait: Histogram::new(BUCKETS),
             commit: Histogram::new(BUCKETS),
             attempts,
@@ -69,6 +71,11 @@ impl Metrics {
         self.retries.get_or_create(&[(RETRIES.fields[0], reason.name())]).inc();
     }
 
+    /// A task or a hook panicked.
+    pub(crate) fn panic(&self, task: &'static str) {
+        self.panics.get_or_create(&[(PANICS.fields[0], task)]).inc();
+    }
+
     /// An attempt has its slot.
     pub(crate) fn waited(&self, from: Timestamp, until: Timestamp) {
         self.queue_wait.observe(seconds(from, until));
@@ -82,7 +89,9 @@ impl Metrics {
     /// Puts everything into a registry.
     pub(crate) fn register(&self, registry: &mut Registry, gauges: impl Gauges) {
         // The library adds the suffix of counters itself.
-        for (signal, family) in [(RUNS, &self.runs), (ATTEMPTS, &self.attempts), (RETRIES, &self.retries)] {
+        for (signal, family) in
+            [(RUNS, &self.runs), (ATTEMPTS, &self.attempts), (RETRIES, &self.retries), (PANICS, &self.panics)]
+        {
             registry.register(signal.name.trim_end_matches("_total"), signal.when, family.clone());
         }
         for (signal, histogram) in [(QUEUE_WAIT, &self.queue_wait), (COMMIT, &self.commit)] {

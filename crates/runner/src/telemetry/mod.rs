@@ -8,7 +8,7 @@ mod metrics;
 pub mod otel;
 mod table;
 
-pub(crate) use events::{breaker_change, dead_letter, fallback, hold, park, resume, retry, timeout};
+pub(crate) use events::{breaker_change, dead_letter, fallback, hold, park, resume, retry, skipped, timeout};
 pub(crate) use execution::Execution;
 pub(crate) use metrics::{Gauges, Metrics};
 pub use prometheus_client;

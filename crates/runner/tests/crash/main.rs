@@ -8,6 +8,7 @@ mod other;
 mod proof;
 mod work;
 
+mod aborts;
 mod broken;
 mod busy;
 mod failpoints;

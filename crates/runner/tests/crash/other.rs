@@ -43,6 +43,8 @@ pub(crate) enum Part {
     Break,
     /// Works on as much as it can, until its input ends. Says how many runs came to their end.
     Hog,
+    /// Drives runs of which one aborts the process, until all have an end.
+    Abort,
     /// As [`Part::Run`], with work under limits.
     Limited,
     /// As [`Part::Limited`], and ends well after one generation.
@@ -98,6 +100,7 @@ impl Other {
             | Part::Drive
             | Part::Break
             | Part::Hog
+            | Part::Abort
             | Part::Limited
             | Part::LimitedFinish => format!("{part:?}"),
         };
@@ -144,6 +147,13 @@ impl Other {
         let is_killed = status.signal() == Some(rustix::process::Signal::KILL.as_raw());
         assert!(is_killed || status.success(), "it ended with {status}");
         is_killed
+    }
+
+    /// Waits for its end, and returns the signal that ended it.
+    pub(crate) fn died_of(&mut self) -> Option<i32> {
+        let status = self.child.wait().unwrap();
+        assert!(status.signal().is_some() || status.success(), "it ended with {status}");
+        status.signal()
     }
 
     /// Sends it a signal.
@@ -215,6 +225,7 @@ fn another_process() {
             ["Queue", from, count] => queue(&folder, from.parse().unwrap(), count.parse().unwrap()).await,
             ["Break"] => crate::broken::meet_a_broken_disk(&folder).await,
             ["Hog"] => hog(&folder).await,
+            ["Abort"] => crate::aborts::drive(&folder).await,
             ["Limited"] => crate::limited::generations(&folder, number, false).await,
             ["LimitedFinish"] => crate::limited::generations(&folder, number, true).await,
             _ => panic!("there is no part {part}"),
@@ -252,7 +263,7 @@ async fn all_of(runner: &Runner, generation: usize) {
             loop {
                 match run.wait().await.unwrap() {
                     Status::Completed => return,
-                    Status::Parked => run.resume().await.unwrap(),
+                    Status::Parked => drop(run.resume().await.unwrap()),
                     status => panic!("{} is {status}", run.id()),
                 }
             }

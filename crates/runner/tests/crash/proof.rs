@@ -187,7 +187,15 @@ fn check_events(
                 assert!(act.out_since.take().is_some(), "{id}: what failed was out");
                 act.due = Some((failed.due(), life));
             }
-            Event::RunnableReleased { act } => acts.get_mut(act).unwrap().out_since = None,
+            Event::RunnableReleased { act } => {
+                // Another process gives back what was handed out and not being executed when the last one died.
+                if let Some(lost_in) = acts.get_mut(act).unwrap().out_since.take()
+                    && lost_in != life
+                {
+                    seen.lost += 1;
+                    seen.interrupted.insert(lost_in);
+                }
+            }
             Event::RunnableCompleted { act, .. }
             | Event::RunnableFailed { act, .. }
             | Event::RunnableSkipped { act, .. } => {

@@ -187,7 +187,7 @@ async fn a_run_that_was_lost_too_often_is_parked_and_can_be_resumed() {
         drop(runner);
         tokio::time::sleep(Duration::from_millis(150)).await;
     }
-    let runner = open(&store, RunnerOptions::new()).await;
+    let runner = open(&store, RunnerOptions::new().lease(Span::from_millis(100))).await;
     runner.register(&workflow).unwrap();
     let run = runner.get("a").await.unwrap();
     assert_eq!(soon(run.wait()).await.unwrap(), Status::Parked);

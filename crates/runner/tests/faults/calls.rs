@@ -152,7 +152,10 @@ async fn run_all(store: &Arc<FaultyStore>, name: &str) {
             tokio::time::sleep(Duration::from_millis(5)).await;
         }
     }
-    assert_eq!(runner.trouble(), None, "{name}");
+    // What stood in the way of looking for due runs is told until the next look.
+    while runner.trouble().is_some() {
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
     runner.shutdown().await;
     other.shutdown().await;
 }

@@ -73,3 +73,19 @@ fn tidewheel_words(error: &dyn std::error::Error) -> String {
     }
     words
 }
+
+#[tokio::test]
+async fn a_database_that_is_deleted_while_it_is_open_is_trouble() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("runs.db");
+    let runner = open(&path).await;
+    runner.run("a", &waits(), 1_i64).await.unwrap();
+    std::fs::remove_file(&path).unwrap();
+    let refused = runner.run("b", &waits(), 1_i64).await;
+    let told = tidewheel_words(&refused.err().unwrap());
+    assert!(told.contains("was renamed or deleted"), "{told}");
+    let trouble = runner.trouble().unwrap();
+    assert!(trouble.contains("was renamed or deleted"), "{trouble}");
+    runner.shutdown().await;
+    assert!(!path.exists(), "nothing was made in its place");
+}

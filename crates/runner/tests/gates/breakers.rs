@@ -1,15 +1,17 @@
 //! Circuit breakers: who shares them, what an open one does, and how it closes.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
 use serde::Deserialize;
 use serde_json::value::RawValue;
 use tidewheel_core::decide::{CircuitView, ReasonCode, Record};
+use tidewheel_core::event::Hold;
 use tidewheel_core::policy::{self, CircuitBreaker, OnFailure, OnOpen, Policy};
 use tidewheel_core::workflow::Workflow;
 use tidewheel_runner::{Runner, RunnerOptions};
-use tidewheel_store::{Memory, RealClock, Status, Store};
+use tidewheel_store::{Clock as _, Memory, RealClock, Status, Store};
 
 use crate::world::{HOMES, Starts, breaker, governed, named, start, timed};
 
@@ -51,6 +53,20 @@ async fn an_open_breaker_lets_work_wait_fail_or_be_skipped() {
             assert_eq!(failed.failure.code, Some("circuit_open".into()));
             assert!(failed.failure.message.starts_with("circuit breaker `api` is open until "));
         }
+    }
+}
+
+/// Without retries, as by default, an open breaker skips what comes all the same.
+#[tokio::test(start_paused = true)]
+async fn an_open_breaker_skips_work_that_has_no_retries() {
+    for home in HOMES {
+        let (good, bad) = (Starts::new(), Starts::new());
+        let runs = home.run(&opened(&good, &bad, Policy::new(), OnOpen::Skip), 0..1).await;
+        assert_eq!(good.count(), 0, "{home:?}");
+        let failures = runs[0].failures();
+        let failed = failures.iter().find(|failed| failed.component == Some("good")).unwrap();
+        assert!(failed.skipped, "{home:?}: {:?}", failed.failure);
+        assert_eq!(failed.failure.code, Some("circuit_open".into()));
     }
 }
 
@@ -124,6 +140,41 @@ async fn an_attempt_that_ran_always_counts_so_that_a_poison_item_ends() {
         assert_eq!(starts.times(), expected, "{home:?}: each failed probe opens it again");
         let failures = runs[0].failures();
         assert_eq!((failures[0].attempts, failures[0].reason), (8, Some(ReasonCode::MaxRetriesReached)));
+    }
+}
+
+/// With the breaker open, all but the first were said to wait for a concurrency limit, until an instant that was over.
+#[tokio::test(start_paused = true)]
+async fn everybody_who_waits_is_told_of_the_gate_that_is_closed_now() {
+    let starts = Starts::new();
+    let policy = Policy::new().concurrency_limit(1).circuit_breaker(breaker(1));
+    let workflow =
+        governed([starts.failing("s", 1_000, |call| call == 0)], vec![(policy::default(), policy)]);
+    let clock = Arc::new(RealClock::new());
+    let store: Arc<dyn Store> = Arc::new(Memory::new(Arc::<RealClock>::clone(&clock)));
+    let options = RunnerOptions::new().clock(Arc::<RealClock>::clone(&clock));
+    let runner = Runner::with_store(store, options).await.unwrap();
+    let mut runs = Vec::new();
+    for number in 0..5 {
+        runs.push(start(&runner, format!("r{number}"), &workflow, number).await);
+    }
+    let mut seen = Vec::new();
+    for _ in 0..4 {
+        tokio::time::sleep(Duration::from_millis(500)).await;
+        let mut whys = BTreeSet::new();
+        for run in &runs {
+            for wait in run.state().await.unwrap().waits() {
+                let is_shut = wait.why == Some(Hold::CircuitBreaker);
+                assert!(!is_shut || wait.until.is_some_and(|until| until > clock.now()), "{wait:?}");
+                whys.extend(wait.why);
+            }
+        }
+        seen.push(whys.into_iter().collect::<Vec<_>>());
+    }
+    let (slots, shut) = (vec![Hold::ConcurrencyLimit], vec![Hold::CircuitBreaker]);
+    assert_eq!((&seen[0], &seen[2], &seen[3]), (&slots, &shut, &shut));
+    for run in &runs {
+        timed(run.wait()).await.unwrap();
     }
 }
 

@@ -6,6 +6,7 @@ mod breakers;
 mod budgets;
 mod files;
 mod lines;
+mod once;
 mod rates;
 mod slots;
 mod smoke;

@@ -11,4 +11,5 @@ mod handed_over;
 mod leftovers;
 mod logs;
 mod operations;
+mod recovery;
 mod waits;

@@ -49,6 +49,14 @@ impl Around for Alone {
         Ok(())
     }
 
+    fn noted(&self, _: &str) -> io::Result<Option<Value>> {
+        Ok(None)
+    }
+
+    fn noted_in_run(&self, _: &str) -> io::Result<Vec<Value>> {
+        Ok(Vec::new())
+    }
+
     fn say(&self, _: &str) {}
 
     fn complain(&self, _: &str) {}
@@ -90,7 +98,9 @@ impl Bench {
     fn run_with(&self, execute: &mut dyn FnMut(Task) -> Result<Ended, AttemptError>) -> NodeEnd {
         let node: ManifestNode = serde_json::from_value(self.node.clone()).unwrap();
         let overrides = self.overrides.as_ref().map(|overrides| overrides.as_object().unwrap());
-        let (record, root) = (&self.record, self.root.path());
+        let mut record = self.record.clone();
+        record.metadata.set(Metadata::NODE_ATTEMPT, self.attempt);
+        let (record, root) = (&record, self.root.path());
         let around = Alone(root.join(".tidewheel"));
         run(&Node { node: &node, record, attempt: self.attempt, root, overrides, around: &around }, execute)
     }
@@ -209,7 +219,7 @@ fn m_138_an_approval_gate_does_what_a_person_said() {
     use ApprovalState::{Approved, Pending, Rejected};
     assert_end(&gate().approval(Approved, None).run(), Succeeded, 0, "approved");
     let pending = gate().approval(Pending, None).run();
-    assert_end(&pending, Blocked, 10, "approval gate blocked: nobody has decided yet");
+    assert_end(&pending, Blocked, 10, "approval gate blocked: it was neither approved nor rejected");
     let rejected = gate().approval(Rejected, Some("not today")).run();
     assert_end(&rejected, Failed, 10, "rejected: not today");
     let rejected = gate().approval(Rejected, Some(" ")).run();

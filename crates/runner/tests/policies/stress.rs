@@ -63,7 +63,7 @@ async fn many_runs_with_retries_all_come_to_their_end() {
             }
             react_until_satisfied(&mut run, (0..20).collect::<Vec<u64>>(), options).await.unwrap();
             assert_eq!(run.result::<u64>("sum").unwrap(), Some((2..22).sum()));
-            assert_eq!(run.fact_count("even"), 10);
+            assert_eq!(run.fact_count("even").unwrap(), 10);
             assert!(!run.is_runnable());
         });
     }
@@ -125,7 +125,8 @@ async fn a_timeout_that_fires_while_the_work_ends_has_one_outcome() {
         let options = Options::new().max_concurrency(2).sync_work(SyncWork::Threads);
         let driven = react_until_satisfied(&mut run, (0..40).collect::<Vec<u64>>(), options);
         timeout(LONG, driven).await.unwrap().unwrap();
-        let (each, then, skipped) = (run.fact_count("each"), run.fact_count("then"), run.failures().len());
+        let (each, then, skipped) =
+            (run.fact_count("each").unwrap(), run.fact_count("then").unwrap(), run.failures().len());
         assert_eq!(each, then);
         // The items, and the list that was taken apart.
         assert_eq!(each + skipped, 40, "{each} {skipped}");

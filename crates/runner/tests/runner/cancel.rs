@@ -6,7 +6,9 @@ use tidewheel_core::event::Absence;
 use tidewheel_core::fact::RunnableId;
 use tidewheel_core::work::Context;
 use tidewheel_core::workflow::{Workflow, step};
-use tidewheel_runner::{CommandError, InputError, ResultError, RunHandle, Runner, RunnerOptions};
+use tidewheel_runner::{
+    CommandError, CommandOutcome, InputError, ResultError, RunHandle, Runner, RunnerOptions,
+};
 use tidewheel_store::Status;
 use tokio::sync::Notify;
 
@@ -55,8 +57,12 @@ async fn async_work_of_a_cancelled_run_is_dropped() {
     assert_eq!(state.failures()[0].failure.to_string(), "[cancelled] somebody cancelled the run");
     assert_eq!(state.absence("after", 0), Some(Absence::UpstreamFailed));
     // Again, started again, and resumed: it stays as it is.
-    run.cancel().await.unwrap();
-    run.resume().await.unwrap();
+    assert_eq!(run.cancel().await.unwrap(), CommandOutcome::AlreadySo);
+    let error = run.resume().await.unwrap_err();
+    assert_eq!(
+        error.to_string(),
+        "run `first` is cancelled, and resume has no effect: it was cancelled, and goes on no more"
+    );
     runner.start("first", &workflow).await.unwrap();
     assert_eq!(run.wait().await.unwrap(), Status::Cancelled);
     assert_eq!(gate.count(), 1);

@@ -49,8 +49,9 @@ async fn writes(checkpoints: Checkpoints) -> (usize, usize) {
     assert_eq!(count(&log(&store, "first").await, "fact_produced"), 11);
     let all = store.appends().len();
     // And it is all there for the next one.
-    run.stop().await.expect("a stop");
-    let run = runner.resume("first").await.expect("a run");
+    runner.shutdown().await;
+    let runner = store.runner(RunnerOptions::new()).await;
+    let run = runner.start("first", &chain(&gate)).await.expect("a run");
     assert_eq!(run.result::<i64>("s9").await.expect("a result"), 10);
     (middle, all)
 }

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use tidewheel_runner::{CommandError, Runner, RunnerOptions};
+use tidewheel_runner::{CommandError, InputError, Runner, RunnerOptions};
 use tidewheel_store::{Memory, RealClock, Sqlite, Status, Store};
 
 use crate::world::{Disk, Gate, Watched, gated, numbers};
@@ -116,18 +116,23 @@ async fn a_command_that_is_seen_twice_is_obeyed_once() {
     let run = one.start("first", &numbers()).await.unwrap();
     let same = other.start("first", &numbers()).await.unwrap();
     store.hold(true);
+    let mut inputs = Vec::new();
     for input in 0..20_i64 {
-        same.input(input).await.unwrap();
+        let same = same.clone();
+        inputs.push(tokio::spawn(async move { same.input(input).await }));
         tokio::time::sleep(std::time::Duration::from_millis(1)).await;
     }
     store.hold(false);
+    for input in inputs {
+        input.await.unwrap().unwrap();
+    }
     assert_eq!(same.wait().await.unwrap(), Status::Completed);
     assert_eq!(run.results::<i64>("inc").await.unwrap(), (1..=20).collect::<Vec<_>>());
 }
 
-/// A stop and an input at once: the input was taken, so it must be there when the run is resumed.
+/// A stop and an input at once: what is not taken is not acknowledged.
 #[tokio::test(start_paused = true)]
-async fn an_input_that_comes_while_the_run_leaves_is_not_lost() {
+async fn an_input_that_comes_while_the_run_is_stopped_is_refused_and_can_be_given_again() {
     let (store, gate) = (Watched::new(), Gate::new());
     let (one, other) =
         (store.runner(RunnerOptions::new()).await, store.runner(RunnerOptions::new().only_own_runs()).await);
@@ -139,12 +144,21 @@ async fn an_input_that_comes_while_the_run_leaves_is_not_lost() {
         async move { run.stop().await }
     });
     tokio::task::yield_now().await;
-    same.input(1_i64).await.unwrap();
+    let late = tokio::spawn({
+        let same = same.clone();
+        async move { same.input(1_i64).await }
+    });
     tokio::time::sleep(std::time::Duration::from_secs(1)).await;
     store.hold(false);
     stop.await.unwrap().unwrap();
+    let refused = late.await.unwrap();
+    assert!(
+        matches!(&refused, Err(InputError::NotApplied { why, .. }) if why.contains("stopped")),
+        "{refused:?}"
+    );
     gate.open(1);
     run.resume().await.unwrap();
+    same.input(1_i64).await.unwrap();
     assert_eq!(run.result::<i64>("inc").await.unwrap(), 2);
 }
 

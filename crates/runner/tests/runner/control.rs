@@ -184,7 +184,6 @@ async fn what_its_owner_cannot_do_is_in_the_log_with_the_reason() {
     assert_eq!(control.refusal(&sent).await.unwrap(), None);
     // The run is what it was, also for whoever reads its log.
     run.wait().await.unwrap();
-    run.stop().await.unwrap();
     assert_eq!(run.results::<i64>("inc").await.unwrap(), [2, 2]);
     runner.shutdown().await;
 }

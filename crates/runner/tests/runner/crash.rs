@@ -137,19 +137,24 @@ async fn wake_at(store: &Sqlite) -> u64 {
 
 #[tokio::test(start_paused = true)]
 async fn work_that_is_lost_three_times_parks_its_run_which_can_be_resumed() {
-    let store = Arc::new(Memory::new(Arc::new(RealClock::new())));
+    // One clock for all: time is held, so that clocks made later would lag behind.
+    let clock = Arc::new(RealClock::new());
+    let store = Arc::new(Memory::new(clock.clone()));
     let gate = Gate::new();
     for lost in 0..3 {
-        let options = RunnerOptions::new().clock(Arc::new(RealClock::new())).lease(Span::from_secs(1));
+        let options = RunnerOptions::new().clock(clock.clone()).lease(Span::from_secs(1));
         let runner = Runner::with_store(Arc::clone(&store) as Arc<dyn Store>, options).await.unwrap();
-        runner.run("first", &gated(&gate), 1_i64).await.unwrap();
+        let run = runner.start("first", &gated(&gate)).await.unwrap();
+        // One piece of work: only what was being executed when its process ended counts as lost again.
+        run.input_keyed("one", 1_i64).await.unwrap();
         gate.began().await;
         assert_eq!(gate.count(), lost + 1);
+        drop(run);
         drop(runner);
         // The lease of the one that is gone ends.
         tokio::time::sleep(std::time::Duration::from_secs(2)).await;
     }
-    let options = RunnerOptions::new().clock(Arc::new(RealClock::new()));
+    let options = RunnerOptions::new().clock(clock.clone()).lease(Span::from_secs(1));
     let runner = Runner::with_store(Arc::clone(&store) as Arc<dyn Store>, options).await.unwrap();
     let run = runner.start("first", &gated(&gate)).await.unwrap();
     assert_eq!(run.wait().await.unwrap(), Status::Parked);

@@ -1,10 +1,13 @@
 //! Which definition a run has: the same, a changed one, an older version, or none that is known here.
 
-use tidewheel_core::policy::{self, Overlay, Policy, Recovery, Rules};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use tidewheel_core::policy::{self, NodeInfo, Overlay, Policy, Recovery, Rules};
 use tidewheel_core::work::{Context, RunContext};
 use tidewheel_core::workflow::{Workflow, step};
 use tidewheel_runner::{Runner, RunnerOptions, StartError, StartOptions};
-use tidewheel_store::{Filter, Status};
+use tidewheel_store::{Filter, Memory, RealClock, Status, Store};
 
 use crate::world::{Disk, Gate, crash, gated, numbers};
 
@@ -20,7 +23,6 @@ async fn start_attaches_and_start_new_refuses() {
     // With an input, a run that exists gets none.
     let same = runner.run("first", &numbers(), 7_i64).await.unwrap();
     assert_eq!(same.results::<i64>("sum").await.unwrap(), [6]);
-    run.stop().await.unwrap();
     let error = runner.start_new("first", &numbers()).await.unwrap_err();
     assert_eq!(error.to_string(), "run `first` exists");
 }
@@ -130,7 +132,6 @@ async fn runs_of_a_workflow_that_nobody_registered_are_left_alone() {
     assert_eq!(other.result::<i64>("sum").await.unwrap(), 6);
     let error = runner.get("first").await.unwrap_err();
     assert_eq!(error.to_string(), "workflow `gated` version 1 of run `first` is not registered here");
-    runner.stop("first").await.unwrap();
     let listed =
         runner.list(Filter { workflow: Some("gated".to_owned()), ..Filter::default() }).await.unwrap();
     assert_eq!((listed.rows[0].status, listed.rows[0].owner), (Status::Running, None));
@@ -243,4 +244,67 @@ async fn a_start_with_a_changed_definition_does_not_stand_in_the_way_of_the_righ
     assert!(matches!(error, StartError::Changed { .. }), "{error:?}");
     let run = runner.start("first", &numbers()).await.unwrap();
     assert_eq!(run.result::<i64>("sum").await.unwrap(), 6);
+}
+
+/// A secret in a function of a policy, which says when it is dropped.
+struct Secret(Arc<AtomicU32>);
+
+impl Drop for Secret {
+    fn drop(&mut self) {
+        self.0.fetch_add(1, Ordering::SeqCst);
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_a_run_was_started_with_is_dropped_when_the_run_is_over_and_given_back() {
+    let dropped = Arc::new(AtomicU32::new(0));
+    let options = |dropped: &Arc<AtomicU32>| {
+        let secret = Secret(Arc::clone(dropped));
+        let keeps = move |_: &NodeInfo<'_>| Arc::strong_count(&secret.0) == 0;
+        let rules = Rules::new([(policy::predicate(keeps), Policy::new().max_retries(1))]).unwrap();
+        StartOptions::new().policies(rules, Overlay::Merge)
+    };
+    let runner = Runner::in_memory(RunnerOptions::new()).await.unwrap();
+    let run = runner.run_with("first", &numbers(), 1_i64, &options(&dropped)).await.unwrap();
+    assert_eq!(run.result::<i64>("sum").await.unwrap(), 6);
+    run.wait().await.unwrap();
+    // Runs that rest are given back when the lease is renewed.
+    tokio::time::sleep(std::time::Duration::from_secs(30)).await;
+    assert_eq!(dropped.load(Ordering::SeqCst), 1);
+
+    // One that can still go on here keeps what it needs for it.
+    let stopped = runner.start_with("second", &numbers(), &options(&dropped)).await.unwrap();
+    stopped.stop().await.unwrap();
+    tokio::time::sleep(std::time::Duration::from_secs(30)).await;
+    assert_eq!(dropped.load(Ordering::SeqCst), 1);
+    let again = runner.resume("second").await.unwrap();
+    again.cancel().await.unwrap();
+    again.wait().await.unwrap();
+    tokio::time::sleep(std::time::Duration::from_secs(30)).await;
+    assert_eq!(dropped.load(Ordering::SeqCst), 2);
+    runner.shutdown().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_one_run_was_started_with_is_not_given_to_another() {
+    let workflow = Workflow::new("secret")
+        .add(step("tell", |context: Context, _: i64| context.value("key").cloned()).needs("key"))
+        .build()
+        .unwrap();
+    let store: Arc<dyn Store> = Arc::new(Memory::new(Arc::new(RealClock::new())));
+    let with = |key: &str| StartOptions::new().context(RunContext::new().global("key", key));
+    let before = Runner::with_store(Arc::clone(&store), RunnerOptions::new()).await.unwrap();
+    before.start_with("theirs", &workflow, &with("theirs")).await.unwrap().stop().await.unwrap();
+    before.shutdown().await;
+
+    let runner = Runner::with_store(store, RunnerOptions::new()).await.unwrap();
+    runner.start_with("mine", &workflow, &with("mine")).await.unwrap();
+    let error = runner.resume("theirs").await.unwrap_err();
+    let why = std::error::Error::source(&error).unwrap().to_string();
+    assert_eq!(why, "the run context lacks `key` of `tell`");
+    runner.register_with(&workflow, &with("everybody's")).unwrap();
+    let theirs = runner.resume("theirs").await.unwrap();
+    theirs.input(1_i64).await.unwrap();
+    assert_eq!(theirs.result::<String>("tell").await.unwrap(), "everybody's");
+    runner.shutdown().await;
 }

@@ -110,9 +110,8 @@ async fn an_input_that_waits_for_room_learns_that_the_run_was_stopped() {
 #[tokio::test(start_paused = true)]
 async fn whoever_gives_up_while_a_run_is_loaded_is_in_nobodys_way() {
     let runner = Runner::in_memory(RunnerOptions::new()).await.unwrap();
-    let run = runner.run("first", &numbers(), 1_i64).await.unwrap();
-    run.wait().await.unwrap();
-    for _ in 0..20 {
+    for number in 0..20 {
+        let run = runner.start(format!("run-{number}").as_str(), &numbers()).await.unwrap();
         run.stop().await.unwrap();
         let mut resume = Box::pin(run.resume());
         // One poll, and no more.

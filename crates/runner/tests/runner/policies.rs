@@ -145,7 +145,7 @@ async fn h14_what_failed_stays_failed_after_a_restart() {
     assert_eq!(state.failures()[0].failure.to_string(), "[E7] no way");
     assert_eq!(state.absence("after", 0), Some(Absence::UpstreamFailed));
     assert_eq!(state.absence("last", 0), Some(Absence::UpstreamFailed));
-    run.resume().await.unwrap();
+    run.resume().await.unwrap_err();
     run.input(2_i64).await.unwrap();
     assert_eq!(run.result::<i64>("fine").await.unwrap(), 2);
     run.wait().await.unwrap();
@@ -263,7 +263,8 @@ async fn the_deadline_of_a_run_counts_from_the_input_and_holds_without_policies(
         )
         .build()
         .unwrap();
-    let runner = Runner::in_memory(RunnerOptions::new()).await.unwrap();
+    let store = Watched::new();
+    let runner = store.runner(RunnerOptions::new()).await;
     let options = StartOptions::new().deadline(Span::from_millis(100));
     let run = runner.start_with("first", &workflow, &options).await.unwrap();
     run.input(40_u64).await.unwrap();
@@ -273,8 +274,9 @@ async fn the_deadline_of_a_run_counts_from_the_input_and_holds_without_policies(
     assert_eq!(run.result::<u64>("wait").await.unwrap(), 70, "each input has its own");
     let error = run.result::<u64>("again").await.unwrap_err().to_string();
     assert!(error.contains("[deadline_exceeded]"), "{error}");
-    run.stop().await.unwrap();
-    let run = runner.resume("first").await.unwrap();
+    runner.shutdown().await;
+    let runner = store.runner(RunnerOptions::new()).await;
+    let run = runner.start("first", &workflow).await.unwrap();
     run.input(200_u64).await.unwrap();
     let error = run.result::<u64>("wait").await.unwrap_err().to_string();
     assert!(error.contains("[deadline_exceeded]"), "it is stored with the run: {error}");
@@ -337,4 +339,53 @@ async fn a_fallback_is_not_asked_under_the_lock_of_its_run() {
     assert_eq!(run.wait().await.unwrap(), Status::Failed);
     let error = run.result::<i64>("fails").await.unwrap_err().to_string();
     assert!(error.contains("unserialisable"), "{error}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_run_that_completed_with_skipped_failures_says_so() {
+    let workflow = Workflow::new("news")
+        .add(step("write", |x: i64| x))
+        .add(step("publish", |_: i64| Err::<i64, _>(Failure::new("no network"))).after("write"))
+        .policy(policy::name("publish"), Policy::io())
+        .build()
+        .unwrap();
+    let runner = Runner::in_memory(RunnerOptions::new()).await.unwrap();
+    let run = runner.run("first", &workflow, 1_i64).await.unwrap();
+    assert_eq!(run.wait().await.unwrap(), Status::Completed);
+    assert_eq!(run.state().await.unwrap().skipped_failures(), 1);
+    let reason = |record: &tidewheel_store::RunRecord| record.reason.clone();
+    let listed = runner.list(tidewheel_store::Filter::default()).await.unwrap().rows;
+    assert_eq!(reason(&listed[0]).as_deref(), Some("1 failure was skipped"));
+    run.input(2_i64).await.unwrap();
+    run.wait().await.unwrap();
+    let listed = runner.list(tidewheel_store::Filter::default()).await.unwrap().rows;
+    assert_eq!(reason(&listed[0]).as_deref(), Some("2 failures were skipped"));
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_expired_deadline_logs_no_attempt_that_never_ran() {
+    let slow = |x: i64| async move {
+        tokio::time::sleep(std::time::Duration::from_secs(2)).await;
+        x
+    };
+    let workflow = Workflow::new("late")
+        .add(step("slow", slow))
+        .add(step("late", |x: i64| x).after("slow"))
+        .policy(policy::name("late"), Policy::new().deadline("1s").max_retries(2))
+        .build()
+        .unwrap();
+    for of_run in [false, true] {
+        let store = Watched::new();
+        let runner = store.runner(RunnerOptions::new()).await;
+        let options =
+            if of_run { StartOptions::new().deadline(Span::from_secs(1)) } else { StartOptions::new() };
+        let run = runner.run_with("first", &workflow, 1_i64, &options).await.unwrap();
+        assert_eq!(run.wait().await.unwrap(), Status::Failed);
+        let events = log(&store, "first").await;
+        assert_eq!(count(&events, "runnable_dispatched"), 1, "only the first step began: {events:?}");
+        let failed: Vec<_> = events.iter().filter(|(name, _)| name == "runnable_failed").collect();
+        let attempts: Vec<_> = failed.iter().map(|(_, body)| body["attempts"].clone()).collect();
+        assert_eq!(attempts, if of_run { vec![serde_json::json!(1)] } else { vec![serde_json::json!(0)] });
+        runner.shutdown().await;
+    }
 }

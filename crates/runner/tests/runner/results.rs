@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use tidewheel_core::event::Absence;
 use tidewheel_core::policy::{self, ExecutionMode, OnFailure, Policy};
 use tidewheel_core::workflow::{Workflow, rule, step};
 use tidewheel_runner::{Checkpoints, InputError, ResultError, Runner, RunnerOptions, StartOptions};
@@ -25,29 +26,35 @@ fn troubled() -> Workflow {
 #[tokio::test(start_paused = true)]
 async fn there_is_no_result_and_the_error_says_why() {
     for executed_here in [true, false] {
-        let runner = Runner::in_memory(RunnerOptions::new()).await.unwrap();
-        let run = runner.start("first", &troubled()).await.unwrap();
+        let store = Watched::new();
+        let mut runner = store.runner(RunnerOptions::new()).await;
+        let mut run = runner.start("first", &troubled()).await.unwrap();
         assert!(matches!(run.result::<i64>("fine").await, Err(ResultError::NoInput { .. })));
         run.input(1_i64).await.unwrap();
         assert_eq!(run.wait().await.unwrap(), Status::Failed);
         if !executed_here {
             // From the store, that is.
-            run.stop().await.unwrap();
-            run.resume().await.unwrap();
+            runner.shutdown().await;
+            runner = store.runner(RunnerOptions::new()).await;
+            run = runner.start("first", &troubled()).await.unwrap();
             tokio::time::sleep(Duration::from_secs(60)).await;
         }
         let error = run.result::<i64>("fails").await.unwrap_err();
         assert_eq!(error.to_string(), "`fails` failed: no way");
         let error = run.result::<i64>("after").await.unwrap_err();
         assert_eq!(error.to_string(), "`after` has no result: something before it failed");
+        assert!(matches!(error, ResultError::Absent { reason: Some(Absence::UpstreamFailed), .. }));
         let error = run.result::<i64>("skipped").await.unwrap_err();
-        assert!(error.to_string().contains("never mind"), "{error}");
+        assert_eq!(error.to_string(), "`skipped` was skipped after it failed: never mind");
+        assert!(matches!(error, ResultError::Skipped { .. }), "{error:?}");
         let error = run.result::<i64>("after_skipped").await.unwrap_err();
         assert_eq!(error.to_string(), "`after_skipped` has no result: something before it was skipped");
         let error = run.result::<i64>("big").await.unwrap_err();
         assert!(error.to_string().starts_with("`big` has no result: its condition"), "{error}");
         let error = run.result::<i64>("nobody").await.unwrap_err();
         assert_eq!(error.to_string(), "the workflow has no component `nobody`");
+        let error = run.result::<i64>("fails_").await.unwrap_err();
+        assert_eq!(error.to_string(), "the workflow has no component `fails_`; near to it are `fails`");
         let error = run.results::<i64>("nobody").await.unwrap_err();
         assert!(matches!(error, ResultError::NoComponent { .. }));
         let error = run.result::<i64>("fine").await.unwrap_err();

@@ -1,16 +1,36 @@
 //! A run that is stopped is resumed where it was.
 
 use tidewheel_core::fact::RunId;
+use tidewheel_core::workflow::{Workflow, step};
 use tidewheel_runner::{CommandError, InputError, ResultError, Runner, RunnerOptions, StartError};
 use tidewheel_store::{Status, Store as _};
 
-use crate::world::{Gate, Watched, count, gated, log, numbers};
+use crate::world::{Gate, Watched, count, gated, log};
 
 #[tokio::test(start_paused = true)]
 async fn i7_stop_and_resume_keep_the_productions() {
     let runner = Runner::in_memory(RunnerOptions::new()).await.unwrap();
-    let run = runner.run("first", &numbers(), 1_i64).await.unwrap();
-    run.wait().await.unwrap();
+    let gate = Gate::new();
+    let held = {
+        let gate = gate.clone();
+        move |x: i64| {
+            let gate = gate.clone();
+            async move {
+                gate.pass().await;
+                x
+            }
+        }
+    };
+    let workflow = Workflow::new("sum")
+        .add(step("inc", |x: i64| x + 1))
+        .add(step("double", |x: i64| x * 2).after("inc"))
+        .add(step("sum", |inc: i64, double: i64| inc + double).after(["inc", "double"]))
+        .add(step("held", held))
+        .build()
+        .unwrap();
+    let run = runner.run("first", &workflow, 1_i64).await.unwrap();
+    assert_eq!(run.result::<i64>("sum").await.unwrap(), 6);
+    gate.began().await;
     let before: Vec<i64> = run.results("sum").await.unwrap();
     run.stop().await.unwrap();
     assert_eq!(run.status().await.unwrap(), Status::Stopped);
@@ -22,7 +42,7 @@ async fn i7_stop_and_resume_keep_the_productions() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn i7_resume_of_an_unknown_run_is_not_found_and_stop_of_it_is_fine() {
+async fn i7_resume_and_stop_of_an_unknown_run_are_not_found() {
     let runner = Runner::in_memory(RunnerOptions::new()).await.unwrap();
     let error = runner.resume("nobody").await.unwrap_err();
     assert!(
@@ -30,7 +50,8 @@ async fn i7_resume_of_an_unknown_run_is_not_found_and_stop_of_it_is_fine() {
             if run.as_str() == "nobody"),
         "{error:?}"
     );
-    runner.stop("nobody").await.unwrap();
+    let error = runner.stop("nobody").await.unwrap_err();
+    assert!(matches!(&error, CommandError::NotFound { run } if run.as_str() == "nobody"), "{error:?}");
 }
 
 #[tokio::test(start_paused = true)]

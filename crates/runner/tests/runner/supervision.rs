@@ -9,7 +9,7 @@ use tidewheel_core::workflow::{Workflow, step};
 use tidewheel_runner::{Runner, RunnerOptions};
 use tidewheel_store::{Filter, Status};
 
-use crate::world::numbers;
+use crate::world::{Watched, numbers};
 
 /// A value that cannot be written as JSON.
 #[derive(Clone, Deserialize)]
@@ -109,9 +109,10 @@ async fn a_run_that_keeps_crashing_is_parked_with_its_reason_and_can_be_resumed(
     let parked = Filter { statuses: vec![Status::Parked], ..Filter::default() };
     let listed = runner.list(parked).await.unwrap().rows;
     assert_eq!(listed[0].id.as_str(), "first");
-    assert_eq!(listed[0].reason.as_deref(), Some("it broke"));
+    let reason = listed[0].reason.as_deref().unwrap();
+    assert!(reason.ends_with("it panicked: it broke"), "{reason}");
     let error = run.result::<u32>("fragile").await.unwrap_err();
-    assert_eq!(error.to_string(), "run `first` is parked: it broke");
+    assert_eq!(error.to_string(), format!("run `first` is parked: {reason}"));
     assert_eq!(run.input(2_i64).await.unwrap_err().to_string(), "run `first` is parked and takes no input");
     run.resume().await.unwrap();
     assert_eq!(run.result::<u32>("fragile").await.unwrap(), 7);
@@ -122,7 +123,8 @@ async fn a_run_that_keeps_crashing_is_parked_with_its_reason_and_can_be_resumed(
 #[tokio::test(start_paused = true)]
 async fn an_input_that_breaks_while_it_is_taken_leaves_the_run_as_it_was() {
     let workflow = Workflow::new("fragile").add(step("take", |_: serde_json::Value| 1)).build().unwrap();
-    let runner = Runner::in_memory(RunnerOptions::new()).await.unwrap();
+    let store = Watched::new();
+    let runner = store.runner(RunnerOptions::new()).await;
     let run = runner.start("first", &workflow).await.unwrap();
     run.input(serde_json::json!(1)).await.unwrap();
     run.wait().await.unwrap();
@@ -135,7 +137,8 @@ async fn an_input_that_breaks_while_it_is_taken_leaves_the_run_as_it_was() {
     assert_eq!(run.result::<i64>("take").await.unwrap(), 1);
     run.wait().await.unwrap();
     assert_eq!(run.state().await.unwrap().inputs_len(), 2);
-    run.stop().await.unwrap();
-    runner.resume("first").await.unwrap();
+    runner.shutdown().await;
+    let runner = store.runner(RunnerOptions::new()).await;
+    let run = runner.start("first", &workflow).await.unwrap();
     assert_eq!(run.state().await.unwrap().inputs_len(), 2, "and it can be read again");
 }

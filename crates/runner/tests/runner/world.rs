@@ -233,6 +233,18 @@ impl Store for Watched {
         self.0.store.release(leases)
     }
 
+    fn note_execution(&self, key: i64, work: &str) {
+        self.0.store.note_execution(key, work);
+    }
+
+    fn forget_execution(&self, key: i64, work: &str) {
+        self.0.store.forget_execution(key, work);
+    }
+
+    fn take_executions(&self, key: i64) -> Vec<String> {
+        self.0.store.take_executions(key)
+    }
+
     fn send(&self, command: NewCommand) -> Answer<'_, Result<CommandId, Refused>> {
         self.0.store.send(command)
     }

@@ -53,8 +53,8 @@ async fn an_old_token_told_elsewhere_changes_nothing() {
     driver.fail(&first, Failure::new("not yet")).await.unwrap();
     let second = tokens.next().await;
     until(&run, Status::Waiting).await;
-    // It is asked, and nobody knows yet.
-    other.complete(&first, 1_i64).await.unwrap();
+    let refused = other.complete(&first, 1_i64).await;
+    assert!(matches!(refused, Err(CommandError::NotAwaited { .. })), "{refused:?}");
     other.complete(&second, 41_i64).await.unwrap();
     assert_eq!(soon(run.result::<i64>("ask")).await.unwrap(), 41);
     assert_eq!(soon(run.wait()).await.unwrap(), Status::Completed);

@@ -8,7 +8,7 @@ use tidewheel_core::policy::{self, Failure, Policy};
 use tidewheel_core::work::Context;
 use tidewheel_core::workflow::{Component, step};
 use tidewheel_runner::{Control, ResultError, RunHandle, Runner, RunnerOptions};
-use tidewheel_store::{Memory, RealClock, Status, Store, Unavailable};
+use tidewheel_store::{Memory, PutShared, RealClock, Status, Store, Unavailable};
 use tidewheel_testkit::{Call, FaultyStore, Outage, When};
 use tokio::sync::Semaphore;
 
@@ -200,7 +200,7 @@ async fn the_second_does_it_if_the_first_fails_is_cancelled_or_falls_back() {
         tokio::time::sleep(Duration::from_millis(100)).await;
         assert_eq!(calls.count(), 1, "{how}");
         match how {
-            "cancelled" => one.cancel().await.unwrap(),
+            "cancelled" => drop(one.cancel().await.unwrap()),
             "work cancelled" => {
                 one.cancel_work(work_of(&one, "s").await).await.unwrap();
             }
@@ -385,16 +385,82 @@ async fn the_work_is_given_the_key_of_its_policy_or_its_own_id() {
 async fn a_result_is_kept_as_long_as_its_run() {
     let clock: Arc<dyn tidewheel_store::Clock> = Arc::new(RealClock::new());
     let store: Arc<dyn Store> = Arc::new(Memory::new(Arc::clone(&clock)));
-    let runner = Runner::with_store(Arc::clone(&store), RunnerOptions::new().clock(clock)).await.unwrap();
+    let runner =
+        Runner::with_store(Arc::clone(&store), RunnerOptions::new().clock(Arc::clone(&clock))).await.unwrap();
     let (calls, may_end) = (Calls::default(), open_gate());
     let workflow = governed("w", [counting("s", &calls, &may_end)], [(policy::default(), same())]);
     let run = start(&runner, "one", &workflow, 1).await;
     soon(run.wait()).await.unwrap();
     let control = Control::new(Arc::clone(&store));
     assert_eq!(control.forget_keys().await.unwrap(), 0, "its run is there");
-    run.stop().await.unwrap();
+    runner.shutdown().await;
     assert!(store.delete(run.id()).await.unwrap().unwrap());
     assert_eq!(control.forget_keys().await.unwrap(), 1);
+    let runner = Runner::with_store(Arc::clone(&store), RunnerOptions::new().clock(clock)).await.unwrap();
     let again = start(&runner, "two", &workflow, 2).await;
     assert_eq!(soon(again.result::<i64>("s")).await.unwrap(), 102);
+}
+
+/// `orders/charge` with the key 100 answered for `subscriptions/charge` with the key 100.
+#[tokio::test(start_paused = true)]
+async fn a_key_counts_for_one_node_of_one_workflow_unless_a_scope_is_named() {
+    for (policy, expected) in [
+        (Policy::new().idempotency_key_template("100"), 2),
+        (same(), 2),
+        (Policy::new().shared_idempotency_key_template("payments", "100"), 1),
+        (Policy::new().shared_idempotency_key("payments", |_, _| "100".to_owned()), 1),
+    ] {
+        let (calls, gate, runner) = (Calls::default(), open_gate(), in_memory().await);
+        for workflow in ["orders", "subscriptions"] {
+            let charge = counting("charge", &calls, &gate);
+            let workflow = governed(workflow, [charge], [(policy::name("charge"), policy.clone())]);
+            let run = start(&runner, workflow.name(), &workflow, 1).await;
+            assert_eq!(soon(run.wait()).await.unwrap(), Status::Completed);
+        }
+        assert_eq!(calls.count(), expected, "{policy:?}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_scope_is_shared_by_nodes_of_other_names() {
+    let (calls, gate, runner) = (Calls::default(), open_gate(), in_memory().await);
+    for (workflow, node) in [("orders", "charge"), ("subscriptions", "renew")] {
+        let policy = Policy::new().shared_idempotency_key_template("payments", "100");
+        let workflow = governed(workflow, [counting(node, &calls, &gate)], [(policy::default(), policy)]);
+        let run = start(&runner, workflow.name(), &workflow, 1).await;
+        assert_eq!(soon(run.result::<i64>(node)).await.unwrap(), 1);
+    }
+    assert_eq!(calls.count(), 1);
+}
+
+/// The rows of releases before scopes had the hash of the node and the key alone.
+#[tokio::test(start_paused = true)]
+async fn a_key_that_a_release_before_scopes_stored_answers_for_its_own_workflow_only() {
+    let memory: Arc<dyn Store> = Arc::new(Memory::new(Arc::new(RealClock::new())));
+    let runner = Runner::with_store(Arc::clone(&memory), RunnerOptions::new()).await.unwrap();
+    let (calls, gate) = (Calls::default(), open_gate());
+    let workflow =
+        |name: &str| governed(name, [counting("charge", &calls, &gate)], [(policy::name("charge"), same())]);
+    let first = start(&runner, "first", &workflow("orders"), 1).await;
+    assert_eq!(soon(first.wait()).await.unwrap(), Status::Completed);
+    // As such a release wrote it.
+    let mut run = workflow("orders").run("first");
+    run.plan(1_i64);
+    let old = run.prepare().swap_remove(0).unscoped_id("same").to_string();
+    let mut rows = memory.all_shared("key", None).await.unwrap().rows;
+    let (name, row) = rows.swap_remove(0);
+    let put = |name: String, expected: u64, body: Option<String>| PutShared {
+        kind: "key".to_owned(),
+        name,
+        expected,
+        body,
+    };
+    assert!(
+        memory.put_shared(vec![put(old, 0, Some(row.body)), put(name, row.version, None)]).await.unwrap()
+    );
+    for (id, workflow, expected) in [("second", workflow("orders"), 1), ("third", workflow("other"), 2)] {
+        let run = start(&runner, id, &workflow, 1).await;
+        assert_eq!(soon(run.wait()).await.unwrap(), Status::Completed);
+        assert_eq!(calls.count(), expected, "{id}");
+    }
 }

@@ -354,8 +354,8 @@ async fn an_early_answer_is_refused_if_the_function_fails_is_cancelled_or_stoppe
         let token = tokens.next().await;
         let end = async {
             match status {
-                Status::Cancelled => run.cancel().await.unwrap(),
-                Status::Stopped => run.stop().await.unwrap(),
+                Status::Cancelled => drop(run.cancel().await.unwrap()),
+                Status::Stopped => drop(run.stop().await.unwrap()),
                 _ => may_end.add_permits(1),
             }
         };

@@ -302,6 +302,18 @@ impl Store for Process {
         self.alive(move || self.store.release(leases))
     }
 
+    fn note_execution(&self, key: i64, work: &str) {
+        self.store.note_execution(key, work);
+    }
+
+    fn forget_execution(&self, key: i64, work: &str) {
+        self.store.forget_execution(key, work);
+    }
+
+    fn take_executions(&self, key: i64) -> Vec<String> {
+        self.store.take_executions(key)
+    }
+
     fn send(&self, command: NewCommand) -> Answer<'_, Result<CommandId, Refused>> {
         self.alive(move || self.store.send(command))
     }

@@ -72,8 +72,7 @@ async fn a_run_that_goes_on_after_a_pause_or_a_stop_is_told() {
     Capture::everywhere(TARGET);
     let workflow = Workflow::new("w").add(step("s", |x: i64| x)).build().unwrap();
     let runner = Runner::in_memory(RunnerOptions::new()).await.unwrap();
-    let run = runner.run("paused", &workflow, 1_i64).await.unwrap();
-    run.wait().await.unwrap();
+    let run = runner.start("paused", &workflow).await.unwrap();
     run.pause().await.unwrap();
     assert_eq!(count("paused", "tidewheel.run.resume"), 0);
     run.resume().await.unwrap();

@@ -2,13 +2,14 @@
 
 use std::sync::Arc;
 
-use tidewheel_core::policy::{self, Failure, Policy};
+use tidewheel_core::fact::RunId;
+use tidewheel_core::policy::{self, Failure, NodeInfo, Policy};
 use tidewheel_core::time::Span;
 use tidewheel_core::work::Context;
 use tidewheel_core::workflow::{Workflow, step};
 use tidewheel_runner::telemetry::prometheus_client::{encoding::text::encode, registry::Registry};
 use tidewheel_runner::telemetry::{SIGNALS, SignalKind};
-use tidewheel_runner::{Runner, RunnerOptions};
+use tidewheel_runner::{Hooks, Runner, RunnerOptions};
 use tidewheel_testkit::VirtualClock;
 use tokio::sync::Semaphore;
 
@@ -24,9 +25,18 @@ fn flaky(failures: u32) -> Workflow {
     Workflow::new("w").add(flaky).policy(policy::default(), Policy::new().max_retries(2)).build().unwrap()
 }
 
+/// Hooks that panic, so that panics are counted.
+struct Panicking;
+
+impl Hooks for Panicking {
+    fn completed(&self, _: &RunId, _: &NodeInfo<'_>) {
+        panic!("a hook of the test");
+    }
+}
+
 #[tokio::test]
 async fn every_metric_of_the_table_is_there_and_nothing_else() {
-    let runner = Runner::in_memory(RunnerOptions::new()).await.unwrap();
+    let runner = Runner::in_memory(RunnerOptions::new().hooks(Panicking)).await.unwrap();
     let run = runner.run("r", &flaky(1), 1_i64).await.unwrap();
     run.wait().await.unwrap();
     let text = runner.metrics();
@@ -67,9 +77,10 @@ async fn attempts_retries_and_runs_are_counted() {
 #[tokio::test]
 async fn a_run_that_is_cancelled_or_failed_is_counted_as_such() {
     let runner = Runner::in_memory(RunnerOptions::new()).await.unwrap();
-    let run = runner.run("failed", &flaky(9), 1_i64).await.unwrap();
-    run.wait().await.unwrap();
-    run.cancel().await.unwrap();
+    runner.run("failed", &flaky(9), 1_i64).await.unwrap().wait().await.unwrap();
+    let endless = step("endless", |_: i64| std::future::pending::<i64>());
+    let endless = Workflow::new("endless").add(endless).build().unwrap();
+    runner.run("cancelled", &endless, 1_i64).await.unwrap().cancel().await.unwrap();
     let text = runner.metrics();
     assert_eq!(value(&text, r#"tidewheel_runs_total{status="failed"}"#), Some(1.0), "{text}");
     assert_eq!(value(&text, r#"tidewheel_runs_total{status="cancelled"}"#), Some(1.0), "{text}");

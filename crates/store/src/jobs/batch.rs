@@ -4,6 +4,8 @@ use serde_json::Value;
 use tidewheel_core::job::{Artifact, JobEvent, JobId, JobOutcome, Manifest, Record, RunId};
 use tidewheel_core::time::Timestamp;
 
+use super::error::JobStoreError;
+
 /// What is written together.
 #[derive(Clone, Debug, Default)]
 pub struct Batch {
@@ -25,10 +27,6 @@ pub struct Batch {
     pub shared: Vec<(String, Value)>,
     /// The run whose jobs these are; written last.
     pub manifest: Option<Manifest>,
-    /// Jobs that are removed with everything in their directories.
-    pub removed: Vec<JobId>,
-    /// Runs that are removed.
-    pub removed_runs: Vec<RunId>,
     /// Whether all of it is written or nothing, as of a run that is enqueued: the first job that fails is an error then.
     pub is_whole: bool,
 }
@@ -47,8 +45,6 @@ impl Batch {
             rewound,
             shared,
             manifest,
-            removed,
-            removed_runs,
             is_whole: _,
         } = self;
         records.is_empty()
@@ -60,9 +56,29 @@ impl Batch {
             && rewound.is_empty()
             && shared.is_empty()
             && manifest.is_none()
-            && removed.is_empty()
-            && removed_runs.is_empty()
     }
+}
+
+/// A run that is removed with all of its jobs, or a job that belongs to no run: as a whole, or not at all.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Removal {
+    /// The run whose manifest goes.
+    pub run: Option<RunId>,
+    /// The jobs that go.
+    pub jobs: Vec<JobId>,
+    /// Markers and payloads that go with them: these artifacts, as far as they were made by these jobs.
+    pub unmarked: Vec<(JobId, Artifact)>,
+}
+
+/// What came of a [`Removal`].
+#[derive(Debug, Default)]
+pub struct Removed {
+    /// Why nothing of it was removed, and the job that was in the way, if it was one.
+    pub refusal: Option<(Option<JobId>, JobStoreError)>,
+    /// Files in the directories of its jobs that Tidewheel did not make, beneath the data directory: they stay.
+    pub left: Vec<String>,
+    /// What could not be swept up, though no job has it any more. The next removal tries again.
+    pub errors: Vec<JobStoreError>,
 }
 
 /// That a custom artifact is there.

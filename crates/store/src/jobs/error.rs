@@ -49,13 +49,15 @@ pub enum JobStoreError {
 }
 
 impl JobStoreError {
-    /// Tells whether there was no room for what was to be written, of which there may be some later. A sync that failed
-    /// is final, whatever the system says.
+    /// Returns whether the system lacked something of which there may be more later: room on the disk, file descriptors,
+    /// memory. A sync that failed is final, whatever the system says.
     #[must_use]
     pub fn lacks_room(&self) -> bool {
         let Self::Io { verb, source, .. } = self else { return false };
         let errno = Errno::from_io_error(source);
-        *verb != "sync" && matches!(errno, Some(Errno::NOSPC | Errno::DQUOT | Errno::FBIG))
+        let room = [Errno::NOSPC, Errno::DQUOT, Errno::FBIG];
+        let others = [Errno::MFILE, Errno::NFILE, Errno::NOMEM, Errno::AGAIN];
+        *verb != "sync" && errno.is_some_and(|errno| room.contains(&errno) || others.contains(&errno))
     }
 
     /// Returns all that is known in one line, the causes included.
@@ -77,7 +79,7 @@ mod tests {
     #[test]
     fn only_a_lack_of_room_may_pass() {
         let error = |verb, errno: Errno| JobStoreError::Io { verb, path: "x".into(), source: errno.into() };
-        for errno in [Errno::NOSPC, Errno::DQUOT, Errno::FBIG] {
+        for errno in [Errno::NOSPC, Errno::DQUOT, Errno::FBIG, Errno::MFILE, Errno::NFILE, Errno::NOMEM] {
             assert!(error("write", errno).lacks_room());
             // What a sync did not take may be on the disk or not.
             assert!(!error("sync", errno).lacks_room());

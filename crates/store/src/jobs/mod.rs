@@ -6,7 +6,10 @@ mod files;
 mod needs;
 mod store;
 
-pub use batch::{Batch, Marker, Payload};
+pub use batch::{Batch, Marker, Payload, Removal, Removed};
 pub use error::JobStoreError;
-pub use files::{Checkup, Files, Glance, History, Holder, IndexState, Kept, Obstacle, Survey, Trouble};
-pub use store::{Due, JobStore, Jobs, Turn};
+pub use files::{
+    Access, Checkup, Files, Glance, History, Holder, IndexState, Kept, Obstacle, Survey, TellOfWait, Trouble,
+    make_folders, open_regular, read_regular, split_data,
+};
+pub use store::{CancelRequest, Due, JobStore, Jobs, Turn};

@@ -7,7 +7,7 @@ use serde_json::Value;
 use tidewheel_core::job::{Brief, JobEvent, JobId, JobOutcome, Manifest, NodeId, Record, RunId};
 use tidewheel_core::time::Timestamp;
 
-use super::batch::Batch;
+use super::batch::{Batch, Removal, Removed};
 use super::error::JobStoreError;
 use super::files::Survey;
 
@@ -123,11 +123,17 @@ pub trait JobStore: Send + Sync {
     fn payload(&self, type_id: &str, key: &str, of: Option<&[JobId]>)
     -> Result<Option<Value>, JobStoreError>;
 
-    /// Asks the supervisor of a job to end it: who asks, and when. It stays until the job is finalised or rewound.
+    /// Asks the supervisor of a job to end it. The request stays until the job is finalised or rewound.
     ///
     /// # Errors
     /// It cannot be written.
-    fn ask_to_cancel(&self, id: &JobId, by: &str, at: Timestamp) -> Result<(), JobStoreError>;
+    fn ask_to_cancel(&self, id: &JobId, request: CancelRequest<'_>) -> Result<(), JobStoreError>;
+
+    /// Returns whether a job is asked to end because its whole run is.
+    ///
+    /// # Errors
+    /// The request is there, and cannot be read.
+    fn is_asked_to_cancel_run(&self, id: &JobId) -> Result<bool, JobStoreError>;
 
     /// Tells whether somebody asked to end a job.
     ///
@@ -170,6 +176,13 @@ pub trait Turn {
     /// Nothing was written.
     fn commit(&mut self, batch: Batch) -> Result<Vec<(JobId, JobStoreError)>, JobStoreError>;
 
+    /// Removes runs and jobs, each as a whole or not at all, and returns what came of each, in order. It needs no room
+    /// on the disk.
+    ///
+    /// # Errors
+    /// The keeper cannot be used, or the disk failed: then some may be removed, each as a whole.
+    fn remove(&mut self, removals: &[Removal]) -> Result<Vec<Removed>, JobStoreError>;
+
     /// Writes when somebody has to look again, and wakes whoever waits for that.
     ///
     /// # Errors
@@ -195,4 +208,15 @@ pub struct Due {
     pub watches: bool,
     /// Whether a job is running, whose supervisor could die.
     pub runs: bool,
+}
+
+/// Who wants a job to end, and what else ends with it.
+#[derive(Clone, Copy, Debug)]
+pub struct CancelRequest<'a> {
+    /// The person.
+    pub by: &'a str,
+    /// When.
+    pub at: Timestamp,
+    /// Whether the whole run is to end: then no loop of the job goes back.
+    pub is_of_run: bool,
 }

@@ -17,6 +17,7 @@ use crate::record::{
     RunRecord, Shared, Stored, Version,
 };
 use crate::store::{Answer, Append, Claim, Claimed, Refused, Renewed, Store, StoreError};
+use crate::watch::Renewal;
 
 /// Keeps runs as long as the process lives.
 pub struct Memory {
@@ -93,20 +94,21 @@ impl Store for Memory {
             state.reap(now);
             state.last_owner += 1;
             let id = OwnerId(state.last_owner);
-            let expires_at = now.saturating_add(lease);
-            state.owners.insert(id, Owner { expires_at, runs: BTreeSet::new(), bell: Arc::default() });
+            let renewal = Renewal { count: 0, expires_at: now.saturating_add(lease) };
+            state.owners.insert(id, Owner { renewal, lease, runs: BTreeSet::new(), bell: Arc::default() });
             Ok(id)
         })
     }
 
     fn renew(&self, owner: OwnerId, lease: Span) -> Answer<'_, Result<Renewed, Refused>> {
         self.answer(move |state, now| {
-            if let Some(live) = state.owners.get_mut(&owner).filter(|owner| owner.expires_at > now) {
-                live.expires_at = now.saturating_add(lease);
-                return Ok(Ok(Renewed { is_alone: state.owners.len() == 1 }));
-            }
-            state.leave(owner, now);
-            Ok(Err(Refused::LeaseOver))
+            let Some(live) = state.owners.get_mut(&owner) else { return Ok(Err(Refused::LeaseOver)) };
+            live.renewal.count += 1;
+            live.renewal.expires_at = now.saturating_add(lease);
+            live.lease = lease;
+            // Who renews looks at the others, too.
+            state.late(now);
+            Ok(Ok(Renewed { is_alone: state.owners.len() == 1 }))
         })
     }
 
@@ -119,8 +121,8 @@ impl Store for Memory {
 
     fn owners(&self) -> Answer<'_, Vec<OwnerId>> {
         self.answer(move |state, now| {
-            let live = state.owners.iter().filter(|(_, owner)| owner.expires_at > now);
-            Ok(live.map(|(id, _)| *id).collect())
+            let late = state.late(now);
+            Ok(state.owners.keys().filter(|id| !late.contains(id)).copied().collect())
         })
     }
 
@@ -138,6 +140,18 @@ impl Store for Memory {
             }
             Ok(())
         })
+    }
+
+    fn note_execution(&self, key: i64, work: &str) {
+        self.state().executions.insert((key, work.to_owned()));
+    }
+
+    fn forget_execution(&self, key: i64, work: &str) {
+        self.state().executions.remove(&(key, work.to_owned()));
+    }
+
+    fn take_executions(&self, key: i64) -> Vec<String> {
+        self.state().take_executions(key)
     }
 
     fn send(&self, command: NewCommand) -> Answer<'_, Result<CommandId, Refused>> {

@@ -6,7 +6,7 @@ use std::ops::Bound;
 use std::sync::Arc;
 
 use tidewheel_core::fact::RunId;
-use tidewheel_core::time::Timestamp;
+use tidewheel_core::time::{Span, Timestamp};
 use tokio::sync::Notify;
 
 use crate::page::{page, place, rows_of_page};
@@ -15,6 +15,7 @@ use crate::record::{
     OwnerId, Page, PutShared, RunRecord, Shared, Stored, Version,
 };
 use crate::store::{Append, Claim, Claimed, Guard, Refused, StoreError, Wanted};
+use crate::watch::{Renewal, Watch};
 
 #[derive(Default)]
 pub(super) struct State {
@@ -23,6 +24,9 @@ pub(super) struct State {
     /// The runs that nobody drives and that somebody has to look at some time, by workflow.
     pub(super) due: BTreeMap<(String, u32), BTreeSet<(Timestamp, i64)>>,
     pub(super) owners: BTreeMap<OwnerId, Owner>,
+    pub(super) watch: Watch,
+    /// What was noted as being executed.
+    pub(super) executions: BTreeSet<(i64, String)>,
     pub(super) commands: BTreeMap<CommandId, (i64, Command)>,
     pub(super) shared: BTreeMap<String, BTreeMap<String, Shared>>,
     /// The highest version that a shared state had when it was removed.
@@ -45,7 +49,8 @@ pub(super) struct Run {
 }
 
 pub(super) struct Owner {
-    pub(super) expires_at: Timestamp,
+    pub(super) renewal: Renewal,
+    pub(super) lease: Span,
     pub(super) runs: BTreeSet<i64>,
     pub(super) bell: Arc<Notify>,
 }
@@ -121,8 +126,7 @@ impl State {
         }
         let key = self.last_key + 1;
         if let Some(owner) = new.owner {
-            let live = self.owners.get_mut(&owner).filter(|owner| owner.expires_at > begin.now);
-            let runs = &mut live.ok_or(Refused::LeaseOver)?.runs;
+            let runs = &mut self.owners.get_mut(&owner).ok_or(Refused::LeaseOver)?.runs;
             if !self.keys.contains_key(run) {
                 runs.insert(key);
             }
@@ -187,23 +191,35 @@ impl State {
         }
     }
 
-    /// Frees the runs of owners that did not renew in time.
+    /// Frees the runs of owners that were seen not to renew for a lease.
     pub(super) fn reap(&mut self, now: Timestamp) {
-        let gone = |owner: &Owner| owner.expires_at <= now;
-        let ids: Vec<OwnerId> =
-            self.owners.iter().filter(|(_, owner)| gone(owner)).map(|(id, _)| *id).collect();
-        for id in ids {
+        for id in self.late(now) {
             self.leave(id, now);
         }
     }
 
+    /// Looks at all owners, and returns those that were seen not to renew for a lease.
+    pub(super) fn late(&mut self, now: Timestamp) -> BTreeSet<OwnerId> {
+        let Self { owners, watch, .. } = self;
+        // Who renews each third of a long lease looks no more often than that.
+        let longest = owners.values().map(|owner| owner.lease).max().unwrap_or_default();
+        let mut is_late = |id: OwnerId, owner: &Owner| watch.is_late(id, owner.renewal, longest, now);
+        owners.iter().filter(|(id, owner)| is_late(**id, owner)).map(|(id, _)| *id).collect()
+    }
+
     pub(super) fn leave(&mut self, id: OwnerId, now: Timestamp) {
         let Some(owner) = self.owners.remove(&id) else { return };
+        self.watch.forget(id);
         for key in owner.runs {
             self.free(key, now);
         }
         // Whoever waits as this owner learns that it is none any more.
         owner.bell.notify_one();
+    }
+
+    pub(super) fn take_executions(&mut self, key: i64) -> Vec<String> {
+        let taken = self.executions.extract_if((key, String::new())..(key + 1, String::new()), |_| true);
+        taken.map(|(_, work)| work).collect()
     }
 
     fn ring_all(&self) {
@@ -288,6 +304,7 @@ impl State {
             return Err(Refused::Owned { run: id.clone(), owner });
         }
         self.keys.remove(id);
+        self.take_executions(key);
         let run = self.runs.remove(&key).expect("invariant: every id leads to a run");
         if let Some(at) = run.waiting_since() {
             let workflow = (run.record.workflow, run.record.workflow_version);

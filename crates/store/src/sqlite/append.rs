@@ -1,30 +1,51 @@
 //! Writes to logs: one update that is guarded by fence and version, and one row for the events.
 
-use rusqlite::{OptionalExtension as _, params};
+use rusqlite::params;
 
 use crate::record::{Fence, Lease, NewRun, Version};
+use crate::sqlite::checksum::{new_run_checksum, run_checksum};
 use crate::sqlite::dead_letter;
 use crate::sqlite::fault::Fault;
 use crate::sqlite::log::checksum;
-use crate::sqlite::rows::{count, counted, nanos};
+use crate::sqlite::owner::is_known;
+use crate::sqlite::rows::{count, damaged_record, nanos, stored_run};
 use crate::sqlite::transaction::Transaction;
 use crate::store::{Append, Guard, Refused};
 
 /// For a run that somebody drives and whose status stays, which is what happens most: no index changes.
-const ADVANCE: &str = "UPDATE runs SET version = ?1, reason = ?2, wake_at = ?3, updated_at = ?4
-    WHERE key = ?5 AND fence = ?6 AND version = ?7 AND id = ?8 AND owner IS NOT NULL
-        AND status = ?9";
+const ADVANCE: &str = concat!(
+    "UPDATE runs SET version = ?1, reason = ?2, wake_at = ?3, updated_at = ?4, checksum = ",
+    new_run_checksum!(
+        status: "?9", reason: "?2", version: "?1", owner: "owner", fence: "fence", wake_at: "?3", updated_at: "?4"
+    ),
+    " WHERE key = ?5 AND fence = ?6 AND version = ?7 AND id = ?8 AND owner IS NOT NULL AND status = ?9
+        AND checksum = ",
+    run_checksum!()
+);
 
 /// For a run that somebody drives.
-const CHANGE: &str = "UPDATE runs SET version = ?1, reason = ?2, wake_at = ?3, updated_at = ?4, status = ?9
-    WHERE key = ?5 AND fence = ?6 AND version = ?7 AND id = ?8 AND owner IS NOT NULL";
+const CHANGE: &str = concat!(
+    "UPDATE runs SET version = ?1, reason = ?2, wake_at = ?3, updated_at = ?4, status = ?9, checksum = ",
+    new_run_checksum!(
+        status: "?9", reason: "?2", version: "?1", owner: "owner", fence: "fence", wake_at: "?3", updated_at: "?4"
+    ),
+    " WHERE key = ?5 AND fence = ?6 AND version = ?7 AND id = ?8 AND owner IS NOT NULL AND checksum = ",
+    run_checksum!()
+);
 
 /// For a run that nobody drives afterwards.
-const RELEASE: &str = "UPDATE runs SET version = ?1, reason = ?2, wake_at = ?3, updated_at = ?4, status = ?9,
-    owner = NULL WHERE key = ?5 AND fence = ?6 AND version = ?7 AND id = ?8";
+const RELEASE: &str = concat!(
+    "UPDATE runs SET version = ?1, reason = ?2, wake_at = ?3, updated_at = ?4, status = ?9, owner = NULL, checksum = ",
+    new_run_checksum!(
+        status: "?9", reason: "?2", version: "?1", owner: "NULL", fence: "fence", wake_at: "?3", updated_at: "?4"
+    ),
+    " WHERE key = ?5 AND fence = ?6 AND version = ?7 AND id = ?8 AND checksum = ",
+    run_checksum!()
+);
 
 const BEGIN: &str = "INSERT INTO runs (id, workflow, workflow_version, status, reason, version, owner, fence,
-    wake_at, created_at, updated_at) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?10)
+    wake_at, created_at, updated_at, checksum) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?10,
+        row_checksum('runs', ?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?10))
     ON CONFLICT (id) DO NOTHING";
 
 const EVENTS: &str =
@@ -44,6 +65,7 @@ pub(crate) fn append(
         Err(refused) => return Ok(Err(refused)),
     };
     let key = taken.key;
+    transaction.effects.written.push((append.run.clone(), version(append)));
     let now = transaction.nanos();
     if !append.events.is_empty() {
         let body = append.events.body();
@@ -54,9 +76,12 @@ pub(crate) fn append(
         statement.execute(params![key, first, events, now, checksum, body])?;
     }
     if let Some(checkpoint) = &append.checkpoint {
-        let keep = "INSERT INTO checkpoints (run, version, body) VALUES (?1, ?2, ?3)
-            ON CONFLICT (run) DO UPDATE SET version = excluded.version, body = excluded.body";
-        transaction.statement(keep)?.execute(params![key, count(version(append)), checkpoint])?;
+        let keep = "INSERT INTO checkpoints (run, version, body, checksum)
+            VALUES (?1, ?2, ?3, row_checksum('checkpoints', ?4, ?2, ?3))
+            ON CONFLICT (run) DO UPDATE
+            SET version = excluded.version, body = excluded.body, checksum = excluded.checksum";
+        let values = params![key, count(version(append)), checkpoint, append.run.as_str()];
+        transaction.statement(keep)?.execute(values)?;
     }
     for id in &append.handled {
         transaction.statement("DELETE FROM commands WHERE id = ?1 AND run = ?2")?.execute([id.0, key])?;
@@ -72,9 +97,16 @@ pub(crate) fn append(
 
 /// Makes a run that was let go due, if something is asked of it that nobody has handled.
 pub(crate) fn stay_due(transaction: &mut Transaction<'_>, key: i64) -> Result<(), Fault> {
-    let due = "UPDATE runs SET wake_at = min(ifnull(wake_at, ?2), ?2)
-        WHERE key = ?1 AND EXISTS (SELECT 1 FROM commands WHERE run = ?1)";
-    let changed = transaction.statement(due)?.execute([key, transaction.nanos()])?;
+    const DUE: &str = concat!(
+        "UPDATE runs SET wake_at = min(ifnull(wake_at, ?2), ?2), checksum = ",
+        new_run_checksum!(
+            status: "status", reason: "reason", version: "version", owner: "owner", fence: "fence",
+            wake_at: "min(ifnull(wake_at, ?2), ?2)", updated_at: "updated_at"
+        ),
+        " WHERE key = ?1 AND EXISTS (SELECT 1 FROM commands WHERE run = ?1) AND checksum = ",
+        run_checksum!()
+    );
+    let changed = transaction.statement(DUE)?.execute([key, transaction.nanos()])?;
     transaction.effects.ring_all |= changed > 0;
     Ok(())
 }
@@ -101,11 +133,10 @@ fn begin(
         return Ok(Err(Refused::Conflict { run, expected, found: 0 }));
     }
     let now = transaction.nanos();
-    if let Some(owner) = new.owner {
-        let live = "SELECT 1 FROM owners WHERE id = ?1 AND expires_at > ?2";
-        if !transaction.statement(live)?.exists([owner.0, now])? {
-            return Ok(Err(Refused::LeaseOver));
-        }
+    if let Some(owner) = new.owner
+        && !is_known(transaction, owner)?
+    {
+        return Ok(Err(Refused::LeaseOver));
     }
     let owner = new.owner.filter(|_| !append.release);
     let fence = Fence::from(new.owner.is_some());
@@ -125,8 +156,9 @@ fn begin(
         return Ok(Err(Refused::Exists { run: append.run.clone() }));
     }
     let key = transaction.connection.last_insert_rowid();
-    let define = "INSERT INTO definitions (run, body) VALUES (?1, ?2)";
-    transaction.statement(define)?.execute(params![key, new.definition])?;
+    let define =
+        "INSERT INTO definitions (run, body, checksum) VALUES (?1, ?2, row_checksum('definitions', ?3, ?2))";
+    transaction.statement(define)?.execute(params![key, new.definition, append.run.as_str()])?;
     let is_free = owner.is_none();
     transaction.effects.ring_all |= is_free && append.wake_at.is_some();
     Ok(Ok(Taken { key, fence, is_free }))
@@ -159,14 +191,14 @@ fn advance(
         }
     }
     let run = append.run.clone();
-    let why = "SELECT fence, version FROM runs WHERE key = ?1 AND id = ?2";
-    let found: Option<(i64, i64)> = transaction
-        .statement(why)?
-        .query_row(params![key, run.as_str()], |row| Ok((row.get(0)?, row.get(1)?)))
-        .optional()?;
+    let found = stored_run(transaction.connection, key)?.filter(|found| found.record.id == run);
     Ok(Err(match found {
         None => Refused::NotFound { run },
-        Some((found, _)) if counted(found) != fence => Refused::Fenced { run },
-        Some((_, found)) => Refused::Conflict { run, expected: append.expected, found: counted(found) },
+        Some(found) if !found.is_sound => {
+            transaction.health.note(damaged_record(&run));
+            Refused::Damaged { run }
+        }
+        Some(found) if found.record.fence != fence => Refused::Fenced { run },
+        Some(found) => Refused::Conflict { run, expected: append.expected, found: found.record.version },
     }))
 }

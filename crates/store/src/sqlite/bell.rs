@@ -1,5 +1,6 @@
 //! Bells between processes: each owner listens on a socket beside the database, and whoever has something for it
-//! rings there. Where there can be no socket, the owner looks at the database now and then instead.
+//! rings there. Where there can be no socket, the owner looks at the database now and then instead. One that has died
+//! cannot ring, so its lock is looked at while there are others.
 
 use std::ffi::OsString;
 use std::fs::File;
@@ -10,17 +11,21 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use tokio::sync::Notify;
 
 use crate::sqlite::connection::open_reader;
 use crate::sqlite::options::Options;
+use crate::sqlite::peers::{Look, Peers};
 
 /// The longest path that every system takes as the name of a socket.
 const LONGEST_NAME: usize = 100;
-/// How often an owner without a socket looks at the database.
+/// How often an owner looks at the locks of others, and one without a socket at the database.
 const PAUSE: Duration = Duration::from_millis(250);
+
+/// A socket takes no shorter time to wait.
+const SHORTEST: Duration = Duration::from_millis(1);
 
 /// Listens for an owner until it is dropped.
 pub(crate) enum Listener {
@@ -35,7 +40,7 @@ impl Listener {
             Ok(socket) => Self::on_socket(socket, path, Arc::clone(bell)),
             Err(error) => {
                 tracing::warn!(%error, path = %path.display(), "no socket for alerts: the database is polled");
-                Self::by_polling(database.to_owned(), Arc::clone(bell))
+                Self::by_polling(path, database.to_owned(), Arc::clone(bell))
             }
         }
     }
@@ -44,12 +49,30 @@ impl Listener {
         let socket = Arc::new(socket);
         let stopped = Arc::new(AtomicBool::new(false));
         let (listening, until) = (Arc::clone(&socket), Arc::clone(&stopped));
+        let mut peers = Peers::of(&path);
         thread::Builder::new().name("tidewheel-bell".to_owned()).spawn(move || {
             let mut byte = [0];
+            // When the locks of others are looked at next; never while there are none.
+            let mut look_at = Some(Instant::now());
             while !until.load(Ordering::Acquire) {
+                if look_at.is_some_and(|at| at <= Instant::now()) {
+                    let Look { has_others, has_died } = peers.look();
+                    if has_died {
+                        bell.notify_one();
+                    }
+                    look_at = has_others.then(|| Instant::now() + PAUSE);
+                }
+                let left = look_at.map(|at| at.saturating_duration_since(Instant::now()).max(SHORTEST));
+                if let Err(error) = listening.set_read_timeout(left) {
+                    tracing::warn!(%error, "the end of other processes is noticed late");
+                }
                 match listening.recv(&mut byte) {
-                    Ok(_) => bell.notify_one(),
-                    Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                    Ok(_) => {
+                        bell.notify_one();
+                        // It may be one that has just come.
+                        look_at.get_or_insert_with(|| Instant::now() + PAUSE);
+                    }
+                    Err(error) if is_passing(&error) => {}
                     Err(error) => {
                         tracing::warn!(%error, "an owner is deaf: alerts of other processes do not reach it");
                         return;
@@ -60,11 +83,12 @@ impl Listener {
         Ok(Self::Socket { socket, stopped, path })
     }
 
-    fn by_polling(database: PathBuf, bell: Arc<Notify>) -> io::Result<Self> {
+    fn by_polling(path: PathBuf, database: PathBuf, bell: Arc<Notify>) -> io::Result<Self> {
         let stopped = Arc::new((Mutex::new(false), Condvar::new()));
         let until = Arc::clone(&stopped);
         thread::Builder::new().name("tidewheel-bell".to_owned()).spawn(move || {
             let (stopped, changed) = &*until;
+            let mut peers = Peers::of(&path);
             let mut connection = None;
             let mut seen = None;
             let mut is_stopped = stopped.lock().unwrap_or_else(PoisonError::into_inner);
@@ -77,7 +101,7 @@ impl Listener {
                 let version = connection.as_ref().and_then(|connection| {
                     connection.pragma_query_value(None, "data_version", |row| row.get::<_, i64>(0)).ok()
                 });
-                if version.is_none() || version != seen {
+                if version.is_none() || version != seen || peers.look().has_died {
                     bell.notify_one();
                 }
                 seen = version;
@@ -85,6 +109,12 @@ impl Listener {
         })?;
         Ok(Self::Poll { stopped })
     }
+}
+
+/// Returns whether a socket only had nothing to say.
+fn is_passing(error: &io::Error) -> bool {
+    use io::ErrorKind::{Interrupted, TimedOut, WouldBlock};
+    matches!(error.kind(), Interrupted | TimedOut | WouldBlock)
 }
 
 impl Drop for Listener {

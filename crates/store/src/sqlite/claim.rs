@@ -5,9 +5,11 @@ use tidewheel_core::fact::RunId;
 
 use crate::record::{Lease, OwnerId, RunRecord};
 use crate::sqlite::append::stay_due;
+use crate::sqlite::checksum::{new_run_checksum, run_checksum};
 use crate::sqlite::fault::Fault;
 use crate::sqlite::owner::{is_known, reap};
-use crate::sqlite::rows::{count, instant, record, text};
+use crate::sqlite::rows::{StoredRun, count, damaged_record, instant, stored_run};
+use crate::sqlite::run::{damaged_definition, definition};
 use crate::sqlite::transaction::Transaction;
 use crate::store::{Claim, Claimed, Wanted};
 
@@ -21,17 +23,29 @@ pub(crate) fn claim(transaction: &mut Transaction<'_>, claim: &Claim) -> Result<
     match &claim.wanted {
         Wanted::Run(run) => {
             if let Some(key) = key_of(transaction, run)? {
-                claimed.runs.extend(take(transaction, key, None, claim.owner)?);
+                match take(transaction, key, None, claim.owner)? {
+                    Take::Taken(taken) => claimed.runs.push(*taken),
+                    Take::Gone => {}
+                    Take::Damaged => return Err(Fault::damaged(damaged_record(run))),
+                }
             }
         }
         Wanted::Again(run) => {
             if let Some(key) = key_of(transaction, run)? {
-                claimed.runs.extend(take(transaction, key, Some(claim.owner), claim.owner)?);
+                match take(transaction, key, Some(claim.owner), claim.owner)? {
+                    Take::Taken(taken) => claimed.runs.push(*taken),
+                    Take::Gone => {}
+                    Take::Damaged => return Err(Fault::damaged(damaged_record(run))),
+                }
             }
         }
         Wanted::Due { workflows, limit } => {
             for key in longest_due(transaction, workflows, *limit)? {
-                claimed.runs.extend(take(transaction, key, None, claim.owner)?);
+                match take(transaction, key, None, claim.owner)? {
+                    Take::Taken(taken) => claimed.runs.push(*taken),
+                    Take::Gone => {}
+                    Take::Damaged => put_aside(transaction, key)?,
+                }
             }
             let next = "SELECT min(wake_at) FROM runs
                 WHERE owner IS NULL AND wake_at IS NOT NULL AND workflow = ?1 AND workflow_version = ?2";
@@ -49,13 +63,53 @@ pub(crate) fn claim(transaction: &mut Transaction<'_>, claim: &Claim) -> Result<
 /// Gives runs back, where the lease still holds.
 pub(crate) fn release(transaction: &mut Transaction<'_>, leases: &[Lease]) -> Result<(), Fault> {
     for lease in leases {
-        let free = "UPDATE runs SET owner = NULL WHERE key = ?1 AND fence = ?2 AND owner IS NOT NULL";
-        let changed = transaction.statement(free)?.execute([lease.key, count(lease.fence)])?;
+        let changed = transaction.statement(FREE)?.execute([lease.key, count(lease.fence)])?;
         if changed > 0 {
             transaction.effects.ring_all = true;
             stay_due(transaction, lease.key)?;
         }
     }
+    Ok(())
+}
+
+/// Ends a lease that still holds.
+const FREE: &str = concat!(
+    "UPDATE runs SET owner = NULL, checksum = ",
+    new_run_checksum!(
+        status: "status", reason: "reason", version: "version", owner: "NULL", fence: "fence", wake_at: "wake_at",
+        updated_at: "updated_at"
+    ),
+    " WHERE key = ?1 AND fence = ?2 AND owner IS NOT NULL AND checksum = ",
+    run_checksum!()
+);
+
+/// Gives a run another owner and the next fence.
+const TAKE: &str = concat!(
+    "UPDATE runs SET owner = ?2, fence = fence + 1, checksum = ",
+    new_run_checksum!(
+        status: "status", reason: "reason", version: "version", owner: "?2", fence: "fence + 1", wake_at: "wake_at",
+        updated_at: "updated_at"
+    ),
+    " WHERE key = ?1 AND owner IS ?3 AND checksum = ",
+    run_checksum!()
+);
+
+/// What became of a claim of one run.
+enum Take {
+    Taken(Box<(Lease, RunRecord, String)>),
+    /// Another process was quicker, or there is no such run.
+    Gone,
+    /// Its record is not what was written, so no process can trust it.
+    Damaged,
+}
+
+/// Lets a damaged record be due no longer, or every claim would meet it again. Its checksum stays wrong, so it goes on
+/// to show as damaged.
+fn put_aside(transaction: &Transaction<'_>, key: i64) -> Result<(), Fault> {
+    if let Some(found) = stored_run(transaction.connection, key)? {
+        transaction.health.note(damaged_record(&found.record.id));
+    }
+    transaction.statement("UPDATE runs SET wake_at = NULL WHERE key = ?1")?.execute([key])?;
     Ok(())
 }
 
@@ -89,24 +143,31 @@ fn key_of(transaction: &Transaction<'_>, run: &RunId) -> Result<Option<i64>, Fau
     Ok(find.query_row([run.as_str()], |row| row.get(0)).optional()?)
 }
 
-/// Takes a run from whoever has it, if that is still so.
+/// Takes a run from the owner that has it, if that is still so.
 fn take(
     transaction: &Transaction<'_>,
     key: i64,
     from: Option<OwnerId>,
     owner: OwnerId,
-) -> Result<Option<(Lease, RunRecord, String)>, Fault> {
-    let take = "UPDATE runs SET owner = ?2, fence = fence + 1 WHERE key = ?1 AND owner IS ?3";
-    if transaction.statement(take)?.execute(params![key, owner.0, from.map(|from| from.0)])? == 0 {
-        return Ok(None);
+) -> Result<Take, Fault> {
+    if transaction.statement(TAKE)?.execute(params![key, owner.0, from.map(|from| from.0)])? == 0 {
+        return Ok(match stored_run(transaction.connection, key)? {
+            Some(found) if !found.is_sound => Take::Damaged,
+            Some(_) | None => Take::Gone,
+        });
     }
-    // A run without what it was created with would fail for whoever drives it, and for nobody else.
-    let find =
-        "SELECT runs.key, id, workflow, workflow_version, status, reason, version, owner, fence, wake_at,
-            created_at, updated_at, ifnull(body, 'null')
-        FROM runs LEFT JOIN definitions ON definitions.run = runs.key WHERE runs.key = ?1";
-    let ((_, record), definition) =
-        transaction.statement(find)?.query_row([key], |row| Ok((record(row)?, text(row, 12)?)))?;
+    let Some(StoredRun { record, .. }) = stored_run(transaction.connection, key)? else {
+        return Ok(Take::Gone);
+    };
+    // A run without what it was created with fails for the process that drives it, and says so.
+    let definition = match definition(transaction.connection, key, &record.id)? {
+        Some((text, true)) => text,
+        Some((_, false)) => {
+            transaction.health.note(damaged_definition(&record.id));
+            "null".to_owned()
+        }
+        None => "null".to_owned(),
+    };
     let lease = Lease { run: record.id.clone(), key, fence: record.fence };
-    Ok(Some((lease, record, definition)))
+    Ok(Take::Taken(Box::new((lease, record, definition))))
 }

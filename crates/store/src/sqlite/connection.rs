@@ -6,6 +6,7 @@ use std::time::Duration;
 use rusqlite::limits::Limit;
 use rusqlite::{Connection, OpenFlags};
 
+use crate::sqlite::checksum;
 use crate::sqlite::fault::Fault;
 use crate::sqlite::options::Options;
 
@@ -55,11 +56,13 @@ fn open(path: &Path, options: &Options) -> Result<Connection, Fault> {
     flags |= if options.read_only {
         OpenFlags::SQLITE_OPEN_READ_ONLY
     } else {
-        OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_CREATE
+        // The file is there already. One that was taken away since must not be made anew.
+        OpenFlags::SQLITE_OPEN_READ_WRITE
     };
     let connection = Connection::open_with_flags(path, flags)?;
     connection.busy_timeout(options.patience)?;
     connection.set_prepared_statement_cache_capacity(STATEMENTS);
+    checksum::add_function(&connection)?;
     Ok(connection)
 }
 

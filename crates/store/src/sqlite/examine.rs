@@ -2,17 +2,19 @@
 //! migrated, and what is found is judged elsewhere.
 
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use rusqlite::Connection;
 use tidewheel_core::fact::RunId;
 use tidewheel_core::time::Timestamp;
 
 use crate::record::{OwnerId, Version};
+use crate::sqlite::acknowledged::{self, Loss};
 use crate::sqlite::connection::open_to_look;
 use crate::sqlite::fault::Fault;
 use crate::sqlite::options::Options;
 use crate::sqlite::presence::{Roster, folder_of};
+use crate::sqlite::verify::{self, Findings};
 use crate::sqlite::{log, migrate, owner};
 use crate::store::StoreError;
 
@@ -27,6 +29,10 @@ pub struct Examined {
     pub problems: Vec<String>,
     /// The logs of runs that are not as they were written, and why.
     pub damaged: Vec<(RunId, Version, String)>,
+    /// The rows that are not as they were written, one sentence for each.
+    pub rows: Vec<String>,
+    /// Commits that were answered and are missing, as they were noticed; the last may be noticed only now.
+    pub losses: Vec<Loss>,
     /// How many runs there are.
     pub runs: u64,
     /// How it keeps what is being written: `wal`, as the store wants it, or something else.
@@ -41,14 +47,16 @@ pub struct Examined {
 ///
 /// # Errors
 /// The file cannot be used now, is no database of ours, or was written by a later release.
-pub fn examine(path: &Path, options: &Options) -> Result<Examined, StoreError> {
+pub fn examine(path: &Path, options: &Options, now: Timestamp) -> Result<Examined, StoreError> {
     let connection = open_to_look(path, options)?;
     let version = migrate::seen(&connection)?;
     let mut examined = Examined {
         version,
         known: migrate::known(),
-        problems: problems(&connection)?,
+        problems: verify::problems(&connection)?,
         damaged: Vec::new(),
+        rows: Vec::new(),
+        losses: Vec::new(),
         runs: 0,
         journal: connection
             .pragma_query_value(None, "journal_mode", |row| row.get(0))
@@ -56,43 +64,52 @@ pub fn examine(path: &Path, options: &Options) -> Result<Examined, StoreError> {
         log_bytes: log_bytes(path),
         owners: Vec::new(),
     };
-    // What is older has other tables, and what is broken may answer anything.
-    if version != examined.known || !examined.problems.is_empty() {
+    // What is older has other tables.
+    if version != examined.known {
         return Ok(examined);
     }
-    let runs = runs(&connection)?;
+    let rows = &mut examined.rows;
+    let looked =
+        verify::rows(&connection, &mut Findings { note: &mut |what| rows.push(what), goes_on: &|| true });
+    // Where SQLite has found its pages broken, a look at the rows may end anywhere.
+    if examined.problems.is_empty() {
+        looked?;
+    }
+    // Whatever links lead to it, all processes meet in the same folder.
+    let path = path.canonicalize().map_err(Fault::from)?;
+    let folder = folder_of(&path);
+    // What is broken may answer anything, and each answer may be that it cannot be read.
+    match look_at_the_rest(&connection, &folder, path, now, &mut examined) {
+        Err(_) if !examined.problems.is_empty() => Ok(examined),
+        Err(error) => Err(error),
+        Ok(()) => Ok(examined),
+    }
+}
+
+fn look_at_the_rest(
+    connection: &Connection,
+    folder: &Path,
+    path: PathBuf,
+    now: Timestamp,
+    examined: &mut Examined,
+) -> Result<(), StoreError> {
+    examined.losses = acknowledged::losses(connection)?;
+    examined.losses.extend(acknowledged::look(connection, folder, now)?);
+    let runs = runs(connection)?;
     examined.runs = runs.len() as u64;
     for run in runs {
-        match log::read(&connection, &run, 0) {
-            Ok(_) => {}
+        match log::read(connection, &run, 0) {
+            // The record of the run was named with the rows.
+            Ok(_) | Err(StoreError::DamagedRow { .. }) => {}
             Err(StoreError::Damaged { run, version, what }) => examined.damaged.push((run, version, what)),
             Err(error) => return Err(error),
         }
     }
-    // Whatever links lead to it, all processes meet in the same folder.
-    let path = path.canonicalize().map_err(Fault::from)?;
-    let roster = Roster::new(folder_of(&path), path.clone());
-    let owners = owner::all(&connection)?;
+    let roster = Roster::new(folder.to_owned(), path);
+    let owners = owner::all(connection, &roster)?;
     examined.owners =
-        owners.into_iter().map(|(owner, until)| (owner, until, roster.is_gone(owner))).collect();
-    Ok(examined)
-}
-
-/// Returns what SQLite finds wrong. Where it cannot even look, that is what is wrong.
-fn problems(connection: &Connection) -> Result<Vec<String>, Fault> {
-    /// More than these say nothing new.
-    const MOST: &str = "PRAGMA integrity_check(20)";
-    let said = connection.prepare(MOST).and_then(|mut check| {
-        let lines = check.query_map([], |row| row.get::<_, String>(0))?;
-        lines.collect::<Result<Vec<String>, _>>()
-    });
-    match said {
-        Ok(lines) => Ok(lines.into_iter().filter(|line| line != "ok").collect()),
-        Err(error) if error.sqlite_error_code() == Some(rusqlite::ErrorCode::DatabaseCorrupt) => {
-            Ok(vec![error.to_string()])
-        }
-        Err(error) => Err(error.into()),
-    }
+        owners.into_iter().map(|one| (one.id, one.renewal.expires_at, roster.is_gone(one.id))).collect();
+    Ok(())
 }
 
 fn runs(connection: &Connection) -> Result<Vec<RunId>, Fault> {

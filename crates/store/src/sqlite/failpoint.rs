@@ -14,7 +14,10 @@ pub const BEFORE_COMMIT: &str = "before-commit";
 /// After the commit, before anybody is answered.
 pub const AFTER_COMMIT: &str = "after-commit";
 
-/// Every place, in the order in which a write passes them.
+/// Before a file of a job is renamed into its place.
+pub const BEFORE_RENAME: &str = "before-rename";
+
+/// Every place of the database, in the order in which a write passes them.
 pub const ALL: [&str; 5] = [BEFORE_BEGIN, AFTER_BEGIN, AFTER_REQUEST, BEFORE_COMMIT, AFTER_COMMIT];
 
 #[cfg(feature = "failpoints")]

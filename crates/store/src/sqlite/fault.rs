@@ -24,6 +24,10 @@ enum Kind {
     Final,
     /// The request itself may be to blame.
     Request,
+    /// The files are not where they were, so a later process would not find what is written.
+    Moved,
+    /// A row that the request needs is not what was written.
+    Damage,
 }
 
 /// Results of fsync that were bad; a second try would say that all is well, and be wrong.
@@ -43,22 +47,29 @@ impl Fault {
         fault
     }
 
-    /// Returns what everybody is told after a final failure.
-    pub(crate) fn broken() -> Self {
-        Self {
-            kind: Kind::Final,
-            source: Arc::from(Box::<dyn Error + Send + Sync>::from("it failed before")),
-        }
+    /// Returns the failure of a request that needs a row which is not what was written.
+    pub(crate) fn damaged(what: String) -> Self {
+        Self { kind: Kind::Damage, source: Arc::from(Box::<dyn Error + Send + Sync>::from(what)) }
+    }
+
+    /// Returns the failure of a store whose files were taken away.
+    pub(crate) fn moved(what: String) -> Self {
+        Self { kind: Kind::Moved, source: Arc::from(Box::<dyn Error + Send + Sync>::from(what)) }
+    }
+
+    /// Returns whether another process holds what was needed.
+    pub(crate) fn is_busy(&self) -> bool {
+        self.kind == Kind::Environment(Unavailable::Busy)
     }
 
     /// Tells whether the store can never be trusted again in this process.
     pub(crate) fn is_final(&self) -> bool {
-        self.kind == Kind::Final
+        matches!(self.kind, Kind::Final | Kind::Moved)
     }
 
     /// Tells whether another request might be taken where this one failed.
     pub(crate) fn is_of_request(&self) -> bool {
-        self.kind == Kind::Request
+        matches!(self.kind, Kind::Request | Kind::Damage)
     }
 
     /// Returns what a caller is told.
@@ -67,7 +78,9 @@ impl Fault {
         match self.kind {
             Kind::Environment(why) => StoreError::Unavailable { why, source },
             Kind::Final => StoreError::Broken,
+            Kind::Moved => StoreError::Moved { what: self.source.to_string() },
             Kind::Request => StoreError::Other(source),
+            Kind::Damage => StoreError::DamagedRow { what: self.source.to_string() },
         }
     }
 }
@@ -84,9 +97,10 @@ impl From<rusqlite::Error> for Fault {
                 | ErrorCode::DatabaseLocked
                 | ErrorCode::FileLockingProtocolFailed => Kind::Environment(Unavailable::Busy),
                 ErrorCode::ReadOnly => Kind::Environment(Unavailable::ReadOnly),
-                ErrorCode::SystemIoFailure | ErrorCode::CannotOpen | ErrorCode::PermissionDenied => {
-                    Kind::Environment(Unavailable::Io)
-                }
+                ErrorCode::SystemIoFailure
+                | ErrorCode::CannotOpen
+                | ErrorCode::PermissionDenied
+                | ErrorCode::OutOfMemory => Kind::Environment(Unavailable::Io),
                 _ => Kind::Request,
             },
             _ => Kind::Request,

@@ -6,17 +6,22 @@ use rusqlite::{Connection, params, params_from_iter};
 use crate::page::{page, place, rows_of_page};
 use crate::record::{Filter, Page, RunRecord, Status};
 use crate::sqlite::fault::Fault;
-use crate::sqlite::rows::{RECORD, record};
+use crate::sqlite::health::Health;
+use crate::sqlite::rows::{RECORD, StoredRun, damaged_record, record};
 use crate::store::StoreError;
 
 /// Returns a page of runs, newest first.
-pub(crate) fn list(connection: &Connection, filter: &Filter) -> Result<Page<RunRecord>, StoreError> {
+pub(crate) fn list(
+    connection: &Connection,
+    filter: &Filter,
+    health: &Health,
+) -> Result<Page<RunRecord>, StoreError> {
     let wanted = rows_of_page(filter.limit);
     let after = place(filter.after.as_deref())?;
     if wanted == 0 {
         return Ok(Page { rows: Vec::new(), next: None });
     }
-    let all = || -> Result<Vec<(i64, RunRecord)>, rusqlite::Error> {
+    let all = || -> Result<Vec<StoredRun>, rusqlite::Error> {
         // All queries look at the same moment, or a run whose status changes meanwhile could be seen twice.
         let snapshot = connection.unchecked_transaction()?;
         let ids = Ids::new(&snapshot, filter)?;
@@ -31,9 +36,12 @@ pub(crate) fn list(connection: &Connection, filter: &Filter) -> Result<Page<RunR
         Ok(rows)
     };
     let mut rows = all().map_err(Fault::from)?;
-    rows.sort_unstable_by_key(|(key, _)| std::cmp::Reverse(*key));
-    let page = page(rows, wanted, |(key, _)| *key);
-    Ok(Page { rows: page.rows.into_iter().map(|(_, record)| record).collect(), next: page.next })
+    rows.sort_unstable_by_key(|row| std::cmp::Reverse(row.key));
+    let page = page(rows, wanted, |row| row.key);
+    for bad in page.rows.iter().filter(|row| !row.is_sound) {
+        health.note(damaged_record(&bad.record.id));
+    }
+    Ok(Page { rows: page.rows.into_iter().map(|row| row.record).collect(), next: page.next })
 }
 
 /// Returns the statuses to ask for one by one; `None` is a query that needs none.

@@ -1,12 +1,13 @@
 //! Reads of logs: each row is checked against what was written, and a log without gaps is what comes back.
 
-use rusqlite::{Connection, OptionalExtension as _, Row, params};
+use rusqlite::{Connection, Row, params};
 use tidewheel_core::fact::RunId;
 
 use crate::batch::Batch;
 use crate::record::{Stored, Version};
 use crate::sqlite::fault::Fault;
 use crate::sqlite::rows::{count, counted, instant};
+use crate::sqlite::run::sound_run;
 use crate::store::StoreError;
 
 /// Begins with the row that holds the first event that is wanted.
@@ -18,12 +19,8 @@ const ROWS: &str = "SELECT first, count, at, checksum, body FROM events
 pub(crate) fn read(connection: &Connection, run: &RunId, from: Version) -> Result<Vec<Stored>, StoreError> {
     // Run and events are read at the same moment, or a write between them would look like a gap.
     let snapshot = connection.unchecked_transaction().map_err(Fault::from)?;
-    let found: Option<(i64, i64)> = snapshot
-        .prepare_cached("SELECT key, version FROM runs WHERE id = ?1")
-        .and_then(|mut find| find.query_row([run.as_str()], |row| Ok((row.get(0)?, row.get(1)?))).optional())
-        .map_err(Fault::from)?;
-    let Some((key, version)) = found else { return Ok(Vec::new()) };
-    let version = counted(version);
+    let Some(found) = sound_run(&snapshot, run)? else { return Ok(Vec::new()) };
+    let (key, version) = (found.key, found.record.version);
     if from >= version {
         return Ok(Vec::new());
     }

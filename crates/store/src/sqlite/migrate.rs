@@ -9,7 +9,15 @@ use crate::sqlite::rows::nanos;
 use crate::store::StoreError;
 
 /// The steps in order; the version of a database is how many it has taken.
-const STEPS: [&str; 2] = [include_str!("migrations/0001.sql"), include_str!("migrations/0002.sql")];
+const STEPS: [&str; 4] = [
+    include_str!("migrations/0001.sql"),
+    include_str!("migrations/0002.sql"),
+    include_str!("migrations/0003.sql"),
+    include_str!("migrations/0004.sql"),
+];
+
+/// The step from which on a database knows how many commits it has.
+pub(crate) const COUNTS_COMMITS: u32 = 4;
 
 const TABLE: &str = "CREATE TABLE migrations (
     version INTEGER PRIMARY KEY,

@@ -1,33 +1,68 @@
 //! One run: what is known of it, what it was created with, its checkpoint, and its end.
 
-use rusqlite::{Connection, OptionalExtension as _};
+use rusqlite::{Connection, OptionalExtension as _, Row, params};
 use tidewheel_core::fact::RunId;
 
 use crate::record::{OwnerId, RunRecord, Version};
+use crate::sqlite::checksum::is_sound;
 use crate::sqlite::fault::Fault;
 use crate::sqlite::owner::reap;
-use crate::sqlite::rows::{RECORD, counted, record};
+use crate::sqlite::rows::{RECORD, StoredRun, counted, damaged_record, record, text};
 use crate::sqlite::transaction::Transaction;
 use crate::store::Refused;
 
 /// Returns what is known of a run.
 pub(crate) fn find(connection: &Connection, run: &RunId) -> Result<Option<RunRecord>, Fault> {
+    Ok(sound_run(connection, run)?.map(|found| found.record))
+}
+
+/// Returns a run with its key. One whose record is not what was written is an error.
+pub(crate) fn sound_run(connection: &Connection, run: &RunId) -> Result<Option<StoredRun>, Fault> {
     let mut statement = connection.prepare_cached(&format!("SELECT {RECORD} FROM runs WHERE id = ?1"))?;
-    Ok(statement.query_row([run.as_str()], record).optional()?.map(|(_, record)| record))
+    match statement.query_row([run.as_str()], record).optional()? {
+        Some(found) if !found.is_sound => Err(Fault::damaged(damaged_record(run))),
+        found => Ok(found),
+    }
 }
 
 /// Returns what a run was created with.
-pub(crate) fn definition(connection: &Connection, run: &RunId) -> Result<Option<String>, Fault> {
-    let find = "SELECT body FROM definitions JOIN runs ON runs.key = definitions.run WHERE id = ?1";
-    Ok(connection.prepare_cached(find)?.query_row([run.as_str()], |row| row.get(0)).optional()?)
+pub(crate) fn definition_of(connection: &Connection, run: &RunId) -> Result<Option<String>, Fault> {
+    let Some(found) = sound_run(connection, run)? else { return Ok(None) };
+    match definition(connection, found.key, run)? {
+        Some((_, false)) => Err(Fault::damaged(damaged_definition(run))),
+        found => Ok(found.map(|(text, _)| text)),
+    }
+}
+
+/// Returns what the run with a key was created with, and whether that is what was written.
+pub(crate) fn definition(
+    connection: &Connection,
+    key: i64,
+    run: &RunId,
+) -> Result<Option<(String, bool)>, Fault> {
+    let find = "SELECT ?2, body, checksum FROM definitions WHERE run = ?1";
+    let read = |row: &Row<'_>| Ok((text(row, 1)?, is_sound(row, "definitions", 0..2, 2)?));
+    Ok(connection.prepare_cached(find)?.query_row(params![key, run.as_str()], read).optional()?)
+}
+
+/// Returns what is said of a run whose definition is not what was written.
+pub(crate) fn damaged_definition(run: &RunId) -> String {
+    format!("what run `{run}` was created with is not what was written")
 }
 
 /// Returns the last checkpoint of a run.
 pub(crate) fn checkpoint(connection: &Connection, run: &RunId) -> Result<Option<(Version, String)>, Fault> {
-    let find = "SELECT checkpoints.version, body FROM checkpoints JOIN runs ON runs.key = checkpoints.run
-        WHERE id = ?1";
+    let find = "SELECT id, checkpoints.version, body, checkpoints.checksum
+        FROM checkpoints JOIN runs ON runs.key = checkpoints.run WHERE id = ?1";
     let mut statement = connection.prepare_cached(find)?;
-    Ok(statement.query_row([run.as_str()], |row| Ok((counted(row.get(0)?), row.get(1)?))).optional()?)
+    let read = |row: &Row<'_>| {
+        let is_sound = is_sound(row, "checkpoints", 0..3, 3)?;
+        Ok(if is_sound { Some((counted(row.get(1)?), row.get(2)?)) } else { None })
+    };
+    match statement.query_row([run.as_str()], read).optional()? {
+        Some(None) => Err(Fault::damaged(format!("the checkpoint of run `{run}` is not what was written"))),
+        found => Ok(found.flatten()),
+    }
 }
 
 /// Forgets a run with all that is its, unless somebody drives it.
@@ -47,5 +82,6 @@ pub(crate) fn delete(transaction: &mut Transaction<'_>, run: &RunId) -> Result<R
     transaction.statement("DELETE FROM events WHERE run = ?1")?.execute([key])?;
     transaction.statement("DELETE FROM dead_letters WHERE run = ?1")?.execute([run.as_str()])?;
     transaction.statement("DELETE FROM runs WHERE key = ?1")?.execute([key])?;
+    transaction.effects.deleted.push(key);
     Ok(Ok(true))
 }

@@ -2,8 +2,9 @@
 
 use std::convert::Infallible;
 use std::fmt;
-use std::fs::File;
+use std::fs::{DirBuilder, File};
 use std::io;
+use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
 use std::pin::Pin;
 use std::sync::Arc;
@@ -20,19 +21,27 @@ use crate::record::{
     Command, CommandId, DeadLetter, DeadLetterId, Filter, Lease, NewCommand, OwnerId, Page, PutShared,
     RunRecord, Shared, Stored, Version,
 };
+use crate::sqlite::audit::Audit;
 use crate::sqlite::connection::{open_to_look, open_writer};
 use crate::sqlite::fault::Fault;
+use crate::sqlite::health::Health;
+use crate::sqlite::in_place::InPlace;
 use crate::sqlite::options::Options;
-use crate::sqlite::presence::{Roster, folder_of};
+use crate::sqlite::presence::{MODE_OF_FILES, Roster, folder_of};
 use crate::sqlite::reader::{self, Queue};
 use crate::sqlite::transaction::Transaction;
 use crate::sqlite::turn::Turns;
 use crate::sqlite::writer::{Ask, Gauges, Message, Writer};
-use crate::sqlite::{append, claim, command, dead_letter, list, log, migrate, owner, run, shared};
+use crate::sqlite::{
+    acknowledged, append, claim, command, dead_letter, list, log, migrate, owner, run, shared,
+};
 use crate::store::{Answer, Append, Claim, Claimed, Refused, Renewed, Store, StoreError};
 
 /// How many requests may wait for the writer; more wait with their callers.
 const WAITING_AT_MOST: usize = 4_096;
+
+/// The folder beside a database is for whoever made it.
+const MODE_OF_FOLDERS: u32 = 0o700;
 
 /// Keeps runs in one file, for any number of processes on one machine.
 ///
@@ -44,6 +53,8 @@ pub struct Sqlite {
     clock: Arc<dyn Clock>,
     roster: Arc<Roster>,
     gauges: Arc<Gauges>,
+    health: Arc<Health>,
+    audit: Arc<Audit>,
     /// Ends when the last thread has ended.
     ended: Mutex<mpsc::Receiver<Infallible>>,
 }
@@ -85,25 +96,44 @@ impl Sqlite {
     ) -> Result<Self, StoreError> {
         let path = settle(path.as_ref(), options)?;
         let folder = folder_of(&path);
+        let (health, audit) = (Arc::<Health>::default(), Arc::<Audit>::default());
+        let bytes = (bytes_of(&path, ""), bytes_of(&path, "-wal"));
+        let (mut acknowledged, mut in_place, mut opened, mut is_audited) = (None, None, None, false);
         let (connection, turns) = if options.read_only {
             let connection = open_writer(&path, options)?;
             migrate::check(&connection)?;
             (connection, None)
         } else {
-            match std::fs::create_dir(&folder) {
+            match DirBuilder::new().mode(MODE_OF_FOLDERS).create(&folder) {
                 Err(error) if error.kind() != io::ErrorKind::AlreadyExists => {
                     return Err(Fault::from(error).into());
                 }
                 Ok(()) | Err(_) => {}
             }
             let mut turns = Turns::open(&folder)?;
-            turns.take(options.patience)?;
-            let opened = open_writer(&path, options).map_err(StoreError::from).and_then(|mut connection| {
+            let has_turn = turns.take(options.patience)?;
+            let connection = acknowledged::refuse_foreign_log(&path, &folder, bytes.1)
+                .and_then(|()| open_writer(&path, options));
+            let connection = connection.map_err(StoreError::from).and_then(|mut connection| {
+                in_place = Some(InPlace::new(&path).map_err(Fault::from)?);
+                let (lock, is_first) = enter(&folder)?;
+                is_audited = Audit::is_wanted(is_first, bytes.0, bytes.1);
+                opened = Some(lock);
+                if migrate::seen(&connection)? < migrate::COUNTS_COMMITS {
+                    acknowledged::refuse_earlier_database(&path, &folder, bytes.0)?;
+                }
                 migrate::migrate(&mut connection, clock.now())?;
+                let (noted, loss) = acknowledged::open(&connection, &folder, &path, clock.now())?;
+                acknowledged = noted;
+                if let Some(loss) = loss {
+                    health.note(loss.what);
+                }
                 Ok(connection)
             });
-            turns.give();
-            (opened?, Some(turns))
+            if has_turn {
+                turns.give();
+            }
+            (connection?, Some(turns))
         };
 
         let roster = Arc::new(Roster::new(folder, path.clone()));
@@ -118,6 +148,8 @@ impl Sqlite {
             clock: Arc::clone(&clock),
             roster: Arc::clone(&roster),
             gauges: Arc::clone(&gauges),
+            health: Arc::clone(&health),
+            audit: Arc::clone(&audit),
             ended: Mutex::new(ended),
         };
         let mut readers = Vec::with_capacity(options.readers);
@@ -125,8 +157,25 @@ impl Sqlite {
             let (reads, path, options) = (Arc::clone(&reads), path.clone(), options.clone());
             readers.push(spawn("tidewheel-read", move || reader::run(&reads, &path, &options))?);
         }
+        if is_audited {
+            let (options, health) = (options.clone(), Arc::clone(&health));
+            readers.push(spawn("tidewheel-check", move || audit.run(&path, &options, &health))?);
+        }
         let patience = options.patience;
-        let writer = Writer { connection, queue, turns, patience, clock, roster, gauges, readers };
+        let writer = Writer {
+            connection,
+            queue,
+            turns,
+            patience,
+            clock,
+            roster,
+            gauges,
+            health,
+            acknowledged,
+            in_place,
+            _opened: opened,
+            readers,
+        };
         spawn("tidewheel-write", move || {
             writer.run();
             drop(running);
@@ -137,6 +186,7 @@ impl Sqlite {
     /// Does what was asked before, then ends all threads and frees the owners of this process.
     /// What is asked afterwards is refused.
     pub async fn close(&self) {
+        self.audit.stop();
         self.reads.close();
         // An error means that it is closed already.
         let _closed = self.writes.send(Message::Close).await;
@@ -176,12 +226,16 @@ impl Sqlite {
         F: FnOnce(&Connection) -> Result<T, StoreError> + Send + 'static,
     {
         Box::pin(async move {
-            if self.gauges.is_broken.load(Ordering::Acquire) {
-                return Err(StoreError::Broken);
+            if let Some(fault) = self.gauges.broken.get() {
+                return Err(fault.error());
             }
             let (reply, answer) = oneshot::channel();
+            let health = Arc::clone(&self.health);
             let read = Box::new(move |connection: Result<&Connection, Fault>| {
                 let read = connection.map_err(StoreError::from).and_then(work);
+                if let Err(error) = &read {
+                    health.note_error(error);
+                }
                 // Nobody listens any more where the caller gave up.
                 let _unheard = reply.send(read);
             });
@@ -195,9 +249,15 @@ impl Sqlite {
 /// A database that is not ours is refused here, before anything is written beside it.
 fn settle(path: &Path, options: &Options) -> Result<PathBuf, StoreError> {
     let length = match path.metadata() {
+        Ok(found) if found.len() == 0 => {
+            refuse_log_alone(path)?;
+            0
+        }
         Ok(found) => found.len(),
         Err(error) if error.kind() == io::ErrorKind::NotFound && !options.read_only => {
-            File::options().append(true).create(true).open(path).map_err(Fault::from)?;
+            refuse_log_alone(path)?;
+            let mut options = File::options();
+            options.append(true).create(true).mode(MODE_OF_FILES).open(path).map_err(Fault::from)?;
             0
         }
         Err(error) => return Err(Fault::from(error).into()),
@@ -216,6 +276,38 @@ fn settle(path: &Path, options: &Options) -> Result<PathBuf, StoreError> {
     Ok(path.canonicalize().map_err(Fault::from)?)
 }
 
+/// Returns the lock that a store holds while it is open, and whether no other one has the database open.
+fn enter(folder: &Path) -> Result<(File, bool), Fault> {
+    let lock = File::options()
+        .read(true)
+        .write(true)
+        .create(true)
+        .truncate(false)
+        .mode(MODE_OF_FILES)
+        .open(folder.join("open.lock"))?;
+    let is_first = lock.try_lock().is_ok();
+    lock.lock_shared()?;
+    Ok((lock, is_first))
+}
+
+/// Refuses to make a database beside the log of another one: SQLite would take the log for its own, and a process that
+/// still has the other one open would go on to write to it.
+fn refuse_log_alone(path: &Path) -> Result<(), Fault> {
+    if bytes_of(path, "-wal") == 0 {
+        return Ok(());
+    }
+    let path = path.display();
+    Err(Fault::moved(format!(
+        "`{path}-wal` has the last commits of a database, and `{path}`, to which they belong, is not there"
+    )))
+}
+
+fn bytes_of(path: &Path, suffix: &str) -> u64 {
+    let mut name = path.as_os_str().to_owned();
+    name.push(suffix);
+    std::fs::metadata(name).map_or(0, |found| found.len())
+}
+
 fn spawn(name: &str, work: impl FnOnce() + Send + 'static) -> Result<JoinHandle<()>, StoreError> {
     Ok(thread::Builder::new().name(name.to_owned()).spawn(work).map_err(Fault::from)?)
 }
@@ -223,6 +315,7 @@ fn spawn(name: &str, work: impl FnOnce() + Send + 'static) -> Result<JoinHandle<
 impl Drop for Sqlite {
     fn drop(&mut self) {
         // The thread that writes ends when nobody can ask it any more, which is so after this.
+        self.audit.stop();
         self.reads.close();
     }
 }
@@ -252,11 +345,12 @@ impl Store for Sqlite {
 
     fn definition<'a>(&'a self, run: &'a RunId) -> Answer<'a, Option<String>> {
         let run = run.clone();
-        self.read(move |connection| Ok(run::definition(connection, &run)?))
+        self.read(move |connection| Ok(run::definition_of(connection, &run)?))
     }
 
     fn list(&self, filter: Filter) -> Answer<'_, Page<RunRecord>> {
-        self.read(move |connection| list::list(connection, &filter))
+        let health = Arc::clone(&self.health);
+        self.read(move |connection| list::list(connection, &filter, &health))
     }
 
     fn delete<'a>(&'a self, run: &'a RunId) -> Answer<'a, Result<bool, Refused>> {
@@ -294,17 +388,30 @@ impl Store for Sqlite {
         self.write(leases.len(), move |transaction| claim::release(transaction, &leases))
     }
 
+    fn note_execution(&self, key: i64, work: &str) {
+        self.roster.note_execution(key, work);
+    }
+
+    fn forget_execution(&self, key: i64, work: &str) {
+        self.roster.forget_execution(key, work);
+    }
+
+    fn take_executions(&self, key: i64) -> Vec<String> {
+        self.roster.take_executions(key)
+    }
+
     fn send(&self, command: NewCommand) -> Answer<'_, Result<CommandId, Refused>> {
         self.write(1, move |transaction| command::send(transaction, &command))
     }
 
     fn commands(&self, owner: OwnerId) -> Answer<'_, Vec<Command>> {
-        self.read(move |connection| Ok(command::of_owner(connection, owner)?))
+        let health = Arc::clone(&self.health);
+        self.read(move |connection| Ok(command::of_owner(connection, owner, &health)?))
     }
 
     fn commands_of<'a>(&'a self, run: &'a RunId) -> Answer<'a, Vec<Command>> {
-        let run = run.clone();
-        self.read(move |connection| Ok(command::of_run(connection, &run)?))
+        let (run, health) = (run.clone(), Arc::clone(&self.health));
+        self.read(move |connection| Ok(command::of_run(connection, &run, &health)?))
     }
 
     fn alerted(&self, owner: OwnerId) -> Pin<Box<dyn Future<Output = ()> + Send + '_>> {
@@ -323,8 +430,8 @@ impl Store for Sqlite {
     }
 
     fn all_shared<'a>(&'a self, kind: &'a str, after: Option<String>) -> Answer<'a, Page<(String, Shared)>> {
-        let kind = kind.to_owned();
-        self.read(move |connection| Ok(shared::list(connection, &kind, after.as_deref())?))
+        let (kind, health) = (kind.to_owned(), Arc::clone(&self.health));
+        self.read(move |connection| Ok(shared::list(connection, &kind, after.as_deref(), &health)?))
     }
 
     fn put_shared(&self, puts: Vec<PutShared>) -> Answer<'_, bool> {
@@ -336,11 +443,15 @@ impl Store for Sqlite {
         run: Option<&'a RunId>,
         after: Option<String>,
     ) -> Answer<'a, Page<DeadLetter>> {
-        let run = run.cloned();
-        self.read(move |connection| dead_letter::list(connection, run.as_ref(), after.as_deref()))
+        let (run, health) = (run.cloned(), Arc::clone(&self.health));
+        self.read(move |connection| dead_letter::list(connection, run.as_ref(), after.as_deref(), &health))
     }
 
     fn unbury(&self, id: DeadLetterId) -> Answer<'_, bool> {
         self.write(1, move |transaction| dead_letter::unbury(transaction, id))
+    }
+
+    fn damage(&self) -> Vec<String> {
+        self.health.found()
     }
 }

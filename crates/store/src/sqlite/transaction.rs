@@ -3,10 +3,12 @@
 use std::collections::BTreeSet;
 
 use rusqlite::{CachedStatement, Connection};
+use tidewheel_core::fact::RunId;
 use tidewheel_core::time::Timestamp;
 
-use crate::record::OwnerId;
+use crate::record::{OwnerId, Version};
 use crate::sqlite::fault::Fault;
+use crate::sqlite::health::Health;
 use crate::sqlite::presence::{Presence, Roster};
 use crate::sqlite::rows::nanos;
 
@@ -16,6 +18,7 @@ pub(crate) struct Transaction<'a> {
     /// When it began; everything in it happens then.
     pub(crate) now: Timestamp,
     pub(crate) roster: &'a Roster,
+    pub(crate) health: &'a Health,
     pub(crate) effects: Effects,
 }
 
@@ -28,8 +31,12 @@ pub(crate) struct Effects {
     pub(crate) ring_all: bool,
     /// Who became an owner.
     pub(crate) joined: Vec<(OwnerId, Presence)>,
+    /// The keys of runs that are gone.
+    pub(crate) deleted: Vec<i64>,
     /// Who is none any more.
     pub(crate) left: Vec<OwnerId>,
+    /// The runs that were written to, each with the number of its events afterwards.
+    pub(crate) written: Vec<(RunId, Version)>,
 }
 
 impl Transaction<'_> {

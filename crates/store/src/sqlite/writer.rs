@@ -1,8 +1,9 @@
 //! The thread that writes: what queued up while the last commit ran becomes one transaction, and everybody is
 //! answered after its commit. One who comes alone does not wait for others.
 
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::fs::File;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, OnceLock};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
@@ -11,12 +12,16 @@ use tokio::sync::{mpsc, oneshot};
 
 use crate::clock::Clock;
 use crate::record::OwnerId;
+use crate::sqlite::acknowledged::{self, Acknowledged};
 use crate::sqlite::failpoint::{self, AFTER_BEGIN, AFTER_COMMIT, AFTER_REQUEST, BEFORE_BEGIN, BEFORE_COMMIT};
 use crate::sqlite::fault::Fault;
+use crate::sqlite::health::Health;
+use crate::sqlite::holder::Holder;
+use crate::sqlite::in_place::InPlace;
 use crate::sqlite::presence::Roster;
 use crate::sqlite::transaction::{Effects, Transaction};
 use crate::sqlite::turn::Turns;
-use crate::store::StoreError;
+use crate::store::{StoreError, Unavailable};
 
 /// The most writes in one transaction, so that other processes get their turn soon.
 const WRITES_AT_MOST: usize = 2_000;
@@ -83,7 +88,8 @@ where
 #[derive(Default)]
 pub(crate) struct Gauges {
     pub(crate) commits: AtomicU64,
-    pub(crate) is_broken: AtomicBool,
+    /// Why the store can never be trusted again in this process, once that is so.
+    pub(crate) broken: OnceLock<Fault>,
 }
 
 /// The thread that writes, with all that it needs.
@@ -96,6 +102,13 @@ pub(crate) struct Writer {
     pub(crate) clock: Arc<dyn Clock>,
     pub(crate) roster: Arc<Roster>,
     pub(crate) gauges: Arc<Gauges>,
+    pub(crate) health: Arc<Health>,
+    /// Where commits are noted before they are answered; not where no process may write.
+    pub(crate) acknowledged: Option<Acknowledged>,
+    /// The files of the database; not where no process may write.
+    pub(crate) in_place: Option<InPlace>,
+    /// Held for as long as the store is open, so that the next process knows whether it is the first.
+    pub(crate) _opened: Option<File>,
     /// Those that read; their connections close before the one that writes.
     pub(crate) readers: Vec<JoinHandle<()>>,
 }
@@ -145,9 +158,10 @@ impl Writer {
                 }
             }
             Err(fault) => {
-                if fault.is_final() && !self.gauges.is_broken.swap(true, Ordering::AcqRel) {
-                    tracing::error!(?fault, "the store failed while it wrote to the disk");
+                if fault.is_final() && self.gauges.broken.set(fault.clone()).is_ok() {
+                    tracing::error!(?fault, "the store failed and must be opened again");
                 }
+                self.health.note_error(&fault.error());
                 for request in group {
                     request.answer(Err(fault.error()));
                 }
@@ -156,17 +170,22 @@ impl Writer {
     }
 
     fn in_turn<T>(&mut self, work: impl FnOnce(&mut Self) -> Result<T, Fault>) -> Result<T, Fault> {
-        if self.gauges.is_broken.load(Ordering::Acquire) {
-            return Err(Fault::broken());
+        if let Some(fault) = self.gauges.broken.get() {
+            return Err(fault.clone());
         }
-        if let Some(turns) = &mut self.turns {
-            turns.take(self.patience)?;
-        }
+        let has_turn = match &mut self.turns {
+            Some(turns) => turns.take(self.patience)?,
+            None => false,
+        };
         let outcome = work(self);
-        if let Some(turns) = &self.turns {
+        if let Some(turns) = self.turns.as_ref().filter(|_| has_turn) {
             turns.give();
         }
-        outcome
+        outcome.map_err(|fault| {
+            // The process that writes is named: a person has to look at it.
+            let holder = if fault.is_busy() { Holder::of_write(self.roster.database()) } else { None };
+            holder.map_or(fault, |holder| Fault::new(Unavailable::Busy, holder.to_string()))
+        })
     }
 
     /// Does all requests in one transaction; afterwards all or none of them happened.
@@ -181,14 +200,19 @@ impl Writer {
         outcome
     }
 
-    fn transact(&self, group: &mut [Box<dyn Request>]) -> Result<(Effects, Vec<OwnerId>), Fault> {
+    fn transact(&mut self, group: &mut [Box<dyn Request>]) -> Result<(Effects, Vec<OwnerId>), Fault> {
+        if let Some(in_place) = &self.in_place {
+            in_place.check()?;
+        }
         failpoint::pass(BEFORE_BEGIN);
         self.connection.prepare_cached("BEGIN IMMEDIATE")?.execute([])?;
         failpoint::pass(AFTER_BEGIN);
+        let changes_before = self.connection.total_changes();
         let mut transaction = Transaction {
             connection: &self.connection,
             now: self.clock.now(),
             roster: &self.roster,
+            health: &self.health,
             effects: Effects::default(),
         };
         for request in group {
@@ -196,6 +220,9 @@ impl Writer {
             failpoint::pass(AFTER_REQUEST);
         }
         let mut effects = transaction.effects;
+        // What changed nothing needs no number, and its commit no wait for the disk.
+        let has_changed = self.connection.total_changes() != changes_before;
+        let number = if has_changed { acknowledged::next(&self.connection)? } else { None };
         let everybody = if effects.ring_all || !effects.ring.is_empty() {
             let mut owners = self.connection.prepare_cached("SELECT id FROM owners")?;
             owners.query_map([], |row| Ok(OwnerId(row.get(0)?)))?.collect::<Result<_, _>>()?
@@ -206,10 +233,20 @@ impl Writer {
         failpoint::sync().map_err(Fault::of_commit)?;
         self.connection.prepare_cached("COMMIT")?.execute([]).map_err(Fault::of_commit)?;
         failpoint::pass(AFTER_COMMIT);
+        if let (Some(number), Some(acknowledged)) = (number, &self.acknowledged) {
+            acknowledged.note(number, &effects.written);
+        }
+        // Nothing is answered that the next process could not find.
+        if let Some(in_place) = &mut self.in_place {
+            in_place.check_after_commit()?;
+        }
         self.gauges.commits.fetch_add(1, Ordering::Relaxed);
         // Before anybody is answered: who became an owner may wait for its bell at once.
         for (owner, presence) in effects.joined.drain(..) {
             self.roster.add(owner, presence);
+        }
+        for key in effects.deleted.drain(..) {
+            self.roster.take_executions(key);
         }
         for owner in effects.left.drain(..) {
             self.roster.remove(owner);

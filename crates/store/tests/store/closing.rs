@@ -67,10 +67,10 @@ async fn a_store_that_is_dropped_frees_its_owners_at_once() {
     assert_eq!(claim_due(&next, owner).await.runs[0].0.fence, 2);
     let files: Vec<_> =
         std::fs::read_dir(place.beside()).unwrap().map(|file| file.unwrap().file_name()).collect();
-    assert_eq!(files.len(), 4, "two locks for turns, and lock and socket of one owner: {files:?}");
+    assert_eq!(files.len(), 6, "three locks, the last commits, and lock and socket of one owner: {files:?}");
     next.leave(owner).await.unwrap();
     next.close().await;
-    assert_eq!(std::fs::read_dir(place.beside()).unwrap().count(), 2);
+    assert_eq!(std::fs::read_dir(place.beside()).unwrap().count(), 4);
 }
 
 /// The store has threads of its own and needs no runtime.

@@ -1,7 +1,7 @@
 //! Damage: what was changed behind the store's back is that run's error, at that place, and nobody else's.
 
 use tidewheel_core::fact::RunId;
-use tidewheel_store::{Filter, Status, Store as _, StoreError};
+use tidewheel_store::{Filter, Refused, Status, Store as _, StoreError};
 
 use crate::fixture::{LEASE, Place, claim_due, more, new_run, write};
 
@@ -49,7 +49,7 @@ async fn damage_is_found_where_it_is() {
 #[tokio::test]
 async fn a_row_of_another_run_is_no_row_of_this_one() {
     let swap = "UPDATE events SET body = (SELECT body FROM events WHERE first = 2 LIMIT 1),
-        checksum = (SELECT checksum FROM events e JOIN runs ON runs.key = e.run WHERE id = 'good' AND first = 1)
+        checksum = (SELECT e.checksum FROM events e JOIN runs ON runs.key = e.run WHERE id = 'good' AND first = 1)
         WHERE first = 1 AND run = (SELECT key FROM runs WHERE id = 'bad')";
     assert_eq!(damaged_by(swap).await.0, Some(1));
 }
@@ -80,7 +80,19 @@ async fn a_bad_record_hides_no_other() {
     let ids: Vec<&str> = page.rows.iter().map(|record| record.id.as_str()).collect();
     assert_eq!(ids, ["c", "b", "a"]);
     assert_eq!((page.rows[1].status, page.rows[2].status), (Status::Parked, Status::Running));
+    assert_eq!(store.damage().len(), 2, "{:?}", store.damage());
+    // No process drives a run whose record it cannot trust, and it is not met again and again.
     assert!(page.rows[1].reason.as_deref().unwrap().contains("`runnimg` is no status"));
     let owner = store.join(LEASE).await.unwrap();
-    assert_eq!(claim_due(&store, owner).await.runs.len(), 2);
+    let claimed = claim_due(&store, owner).await;
+    let ids: Vec<&str> = claimed.runs.iter().map(|(_, record, _)| record.id.as_str()).collect();
+    assert_eq!((ids, claimed.next_due), (vec!["a"], None));
+    for id in ["b", "c"] {
+        let refused = store.find(&RunId::new(id)).await;
+        assert!(matches!(refused, Err(StoreError::DamagedRow { .. })), "{refused:?}");
+        let refused = store.send(crate::fixture::command(id)).await.unwrap();
+        assert_eq!(refused, Err(Refused::Damaged { run: RunId::new(id) }));
+    }
+    let told = store.damage().join("\n");
+    assert!(told.contains("what run `a` was created with"), "{told}");
 }

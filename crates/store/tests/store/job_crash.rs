@@ -7,7 +7,7 @@ use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
 use tidewheel_core::job::{JobStatus, Metadata, Record};
-use tidewheel_store::jobs::{Batch, Files, JobStore as _};
+use tidewheel_store::jobs::{Batch, Files, JobStore as _, Removal};
 use tidewheel_testkit::Dice;
 use tidewheel_testkit::job_suite::{expected, job, job_id, manifest};
 
@@ -82,8 +82,11 @@ fn write(store: &Files, dice: &mut Dice) {
         let records = (0..size).map(|n| member(&run, n, size)).collect();
         Batch { records, manifest: Some(manifest(&run)), ..Batch::default() }
     } else if dice.chance(15) {
-        let removed = ids.iter().map(|brief| brief.id.clone()).collect();
-        Batch { removed, removed_runs: vec![tidewheel_testkit::job_suite::run_id(&run)], ..Batch::default() }
+        let jobs = ids.iter().map(|brief| brief.id.clone()).collect();
+        let run = Some(tidewheel_testkit::job_suite::run_id(&run));
+        let removed = turn.remove(&[Removal { run, jobs, unmarked: Vec::new() }]).unwrap();
+        assert!(removed[0].refusal.is_none(), "{removed:?}");
+        return;
     } else {
         let status = [JobStatus::Running, JobStatus::Succeeded, JobStatus::Queued][dice.below(3)];
         let some = 1 + dice.below(ids.len());
@@ -137,21 +140,10 @@ fn a_writer_that_is_killed_at_any_moment_leaves_whole_records_and_a_right_index(
             let record = store.record(&brief.id).unwrap().unwrap();
             let size = record.metadata.number("size").unwrap();
             let count = right.visible.briefs.values().filter(|other| other.run == brief.run).count();
-            // A removal takes one job after the other; what was enqueued was enqueued as a whole.
-            assert!(
-                count == size as usize || is_being_removed(store, &record, size),
-                "round {round}: {count} of {size}"
-            );
+            // A run is enqueued and removed as a whole.
+            assert_eq!(count, size as usize, "round {round}");
         }
     }
-}
-
-fn is_being_removed(store: &Files, record: &Record, size: u32) -> bool {
-    // Jobs are removed in the order of their ids, so the first one of a run that is being removed is gone.
-    let run = record.run().unwrap();
-    let mut ids: Vec<_> = (0..size).map(|n| job_id(&format!("wf-{run}-n{n}"))).collect();
-    ids.sort();
-    store.record(&ids[0]).unwrap().is_none()
 }
 
 #[test]
@@ -166,9 +158,10 @@ fn locks_go_with_the_processes_that_hold_them() {
     assert!(store.try_turn().unwrap().is_some());
     let other = Other::start("run lock", &data);
     assert!(store.take_run_lock(&job_id("a")).unwrap().is_none());
-    let failed =
-        store.turn().unwrap().commit(Batch { removed: vec![job_id("a")], ..Batch::default() }).unwrap();
-    assert_eq!(failed[0].1.to_string(), "job a is still held by its supervisor");
+    let removal = Removal { jobs: vec![job_id("a")], ..Removal::default() };
+    let removed = store.turn().unwrap().remove(&[removal]).unwrap();
+    let (_, error) = removed[0].refusal.as_ref().unwrap();
+    assert_eq!(error.to_string(), "job a is still held by its supervisor");
     drop(other);
     assert!(store.take_run_lock(&job_id("a")).unwrap().is_some());
 }

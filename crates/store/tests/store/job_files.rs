@@ -5,7 +5,7 @@ use std::os::unix::fs::symlink;
 use std::path::PathBuf;
 
 use tidewheel_core::job::JobStatus;
-use tidewheel_store::jobs::{Batch, Files, JobStore as _, JobStoreError};
+use tidewheel_store::jobs::{Batch, Files, JobStore as _, JobStoreError, Removal};
 use tidewheel_testkit::job_suite::{job, job_id, manifest, member, run_id};
 
 struct Place {
@@ -232,25 +232,31 @@ fn links_that_lead_out_are_refused_as_errors_of_their_jobs() {
     symlink(outside.join("file.json"), place.jobs().join("file/job.json")).unwrap();
     let before: Vec<String> =
         ["job.json", "file.json"].map(|name| fs::read_to_string(outside.join(name)).unwrap()).into();
-    for id in ["dir", "file"] {
-        assert!(
-            place.unreadable(id).ends_with("a link leads out of the data directory"),
-            "{}",
-            place.unreadable(id)
-        );
+    for (id, why) in
+        [("dir", "a link leads out of the data directory"), ("file", "it is a link, and no regular file")]
+    {
+        assert!(place.unreadable(id).ends_with(why), "{}", place.unreadable(id));
         assert!(place.store.record(&job_id(id)).is_err());
     }
     assert!(place.store.take_run_lock(&job_id("dir")).is_err());
     assert!(
         place
             .store
-            .ask_to_cancel(&job_id("dir"), "me", tidewheel_core::time::Timestamp::from_millis(1))
+            .ask_to_cancel(
+                &job_id("dir"),
+                tidewheel_store::jobs::CancelRequest {
+                    by: "me",
+                    at: tidewheel_core::time::Timestamp::from_millis(1),
+                    is_of_run: false,
+                },
+            )
             .is_err()
     );
     let batch = Batch { records: vec![job("dir")], rewound: vec![job_id("dir")], ..Batch::default() };
     assert_eq!(place.store.turn().unwrap().commit(batch).unwrap().len(), 1);
     // The link itself can be removed; what it points to stays.
-    place.store.turn().unwrap().commit(Batch { removed: vec![job_id("dir")], ..Batch::default() }).unwrap();
+    let removal = Removal { jobs: vec![job_id("dir")], ..Removal::default() };
+    assert!(place.store.turn().unwrap().remove(&[removal]).unwrap()[0].refusal.is_none());
     assert!(!place.jobs().join("dir").exists());
     let after: Vec<String> =
         ["job.json", "file.json"].map(|name| fs::read_to_string(outside.join(name)).unwrap()).into();
@@ -286,7 +292,11 @@ fn a_pipe_in_the_place_of_a_file_makes_nobody_wait() {
         let path = place.jobs().join(path);
         rustix::fs::mknodat(rustix::fs::CWD, &path, rustix::fs::FileType::Fifo, 0o644.into(), 0).unwrap();
     }
-    assert!(place.unreadable("p").ends_with("it is no regular file"), "{}", place.unreadable("p"));
+    assert!(
+        place.unreadable("p").ends_with("it is a pipe, and no regular file"),
+        "{}",
+        place.unreadable("p")
+    );
     assert!(place.store.outcome(&job_id("a")).is_err());
     assert!(place.store.events(&job_id("a")).is_err());
     assert!(place.store.take_run_lock(&job_id("a")).is_err());
@@ -553,8 +563,70 @@ fn what_dead_writers_left_in_the_long_lists_goes_when_jobs_are_removed() {
     let left = ["", "runs", "keys"].map(|name| leave(&place.jobs().join(name), "x.json", dead, 3_600));
     place.put(vec![job("c")]);
     assert!(left.iter().all(|path| path.exists()));
-    let batch = Batch { removed: vec![job_id("wf-r1-a")], ..Batch::default() };
-    place.store.turn().unwrap().commit(batch).unwrap();
+    let removal = Removal { jobs: vec![job_id("wf-r1-a")], ..Removal::default() };
+    place.store.turn().unwrap().remove(&[removal]).unwrap();
     assert!(left.iter().all(|path| !path.exists()));
     assert_eq!(place.names(), ["c", "wf-r1-b"]);
+}
+
+fn whole_run(nodes: &[&str]) -> Removal {
+    let jobs = nodes.iter().map(|node| job_id(&format!("wf-r1-{node}"))).collect();
+    Removal { run: Some(run_id("r1")), jobs, unmarked: Vec::new() }
+}
+
+fn enqueued(nodes: &[&str]) -> Place {
+    let place = Place::new();
+    let records = nodes.iter().map(|node| member("r1", node)).collect();
+    let batch = Batch { records, manifest: Some(manifest("r1")), ..Batch::default() };
+    place.store.turn().unwrap().commit(batch).unwrap();
+    place
+}
+
+#[test]
+fn what_others_put_into_the_directory_of_a_job_stays_when_it_is_removed() {
+    let place = enqueued(&["a", "b"]);
+    let of_job = |name: &str| place.jobs().join("wf-r1-a").join(name);
+    for name in ["stdout.log", "stdout.log.1", "supervisor.log", "command.patch", ".job.json.17.3.tmp"] {
+        fs::write(of_job(name), "ours").unwrap();
+    }
+    fs::write(of_job("notes.txt"), "mine").unwrap();
+    fs::create_dir_all(of_job("results/deep")).unwrap();
+    let removed = place.store.turn().unwrap().remove(&[whole_run(&["a", "b"])]).unwrap();
+    assert!(removed[0].refusal.is_none() && removed[0].errors.is_empty(), "{removed:?}");
+    assert_eq!(removed[0].left, ["jobs/wf-r1-a/notes.txt", "jobs/wf-r1-a/results"]);
+    assert_eq!(fs::read_to_string(of_job("notes.txt")).unwrap(), "mine");
+    let mut left: Vec<_> = fs::read_dir(place.jobs().join("wf-r1-a"))
+        .unwrap()
+        .map(|entry| entry.unwrap().file_name().into_string().unwrap())
+        .collect();
+    left.sort();
+    assert_eq!(left, ["notes.txt", "results"]);
+    assert!(!place.jobs().join("wf-r1-b").exists());
+    assert_eq!(place.names(), [""; 0]);
+    assert!(!place.jobs().join("runs/r1.json").exists());
+    assert_eq!(fs::read_dir(place.jobs().join("tmp")).unwrap().count(), 0);
+}
+
+#[test]
+fn a_removal_works_where_no_directory_can_be_made_for_what_is_put_aside() {
+    let place = enqueued(&["a", "b"]);
+    // Whatever keeps it from being made: here a file is in its place.
+    fs::write(place.jobs().join("tmp"), "").unwrap();
+    let removed = place.store.turn().unwrap().remove(&[whole_run(&["a", "b"])]).unwrap();
+    assert!(removed[0].refusal.is_none() && removed[0].errors.is_empty(), "{removed:?}");
+    assert_eq!(place.names(), [""; 0]);
+    let left: Vec<_> = fs::read_dir(place.jobs()).unwrap().map(|entry| entry.unwrap().file_name()).collect();
+    assert!(!left.iter().any(|name| name.to_string_lossy().contains("wf-r1")), "{left:?}");
+    assert_eq!(fs::read_dir(place.jobs().join("runs")).unwrap().count(), 0);
+}
+
+#[test]
+fn a_job_that_cannot_be_removed_keeps_its_run() {
+    let place = enqueued(&["a", "b", "c"]);
+    let lock = place.store.take_run_lock(&job_id("wf-r1-c")).unwrap().unwrap();
+    let removed = place.store.turn().unwrap().remove(&[whole_run(&["a", "b", "c"])]).unwrap();
+    assert!(removed[0].refusal.is_some());
+    assert!(place.jobs().join("runs/r1.json").exists());
+    assert_eq!(place.names(), ["wf-r1-a", "wf-r1-b", "wf-r1-c"]);
+    drop(lock);
 }

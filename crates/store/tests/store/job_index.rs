@@ -6,7 +6,7 @@ use std::fs;
 use std::path::Path;
 
 use tidewheel_core::job::{After, AfterPolicy, JobId, JobStatus, Metadata, Needed, Record};
-use tidewheel_store::jobs::{Batch, Files, JobStore as _, Jobs};
+use tidewheel_store::jobs::{Batch, Files, JobStore as _, Jobs, Removal};
 use tidewheel_testkit::Dice;
 use tidewheel_testkit::job_suite::{custom, expected, job, job_id, manifest, run_id};
 
@@ -160,9 +160,10 @@ impl Place {
                 let count = [1, 40][self.dice.below(2)];
                 let removed: Vec<_> =
                     self.ids().iter().take(count).chain([&id]).map(|id| job_id(id)).collect();
-                let removed_runs = if self.dice.chance(30) { vec![run_id("r1")] } else { Vec::new() };
-                let batch = Batch { removed, removed_runs, ..Batch::default() };
-                assert!(self.store().turn().unwrap().commit(batch).unwrap().is_empty());
+                let run = self.dice.chance(30).then(|| run_id("r1"));
+                let removal = Removal { run, jobs: removed, unmarked: Vec::new() };
+                let removed = self.store().turn().unwrap().remove(&[removal]).unwrap();
+                assert!(removed[0].refusal.is_none(), "{removed:?}");
                 format!("remove {count} and {id}")
             }
             9 => {

@@ -2,6 +2,8 @@
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot be set up has failed")]
 
+mod bit_rot;
+mod clocks;
 mod closing;
 mod crash;
 mod damage;
@@ -9,9 +11,11 @@ mod fixture;
 mod job_crash;
 mod job_files;
 mod job_index;
+mod job_power;
 mod jobs;
 mod memory;
 mod migrations;
+mod moved;
 mod process;
 mod processes;
 mod readable;

@@ -18,7 +18,7 @@ fn sixteen_processes_open_a_new_file_at_once() {
         assert!(other.ended_well());
     }
     let steps: i64 = place.bare().query_row("SELECT count(*) FROM migrations", [], |row| row.get(0)).unwrap();
-    assert_eq!(steps, 2);
+    assert_eq!(steps, 4);
 }
 
 /// The file is a dump of what the first version wrote, with four letters of which the last was taken away.
@@ -29,7 +29,7 @@ async fn a_database_of_the_first_version_keeps_all_it_has() {
     // Whoever may only look cannot bring it to the newest version, and says who can.
     let refused = place.try_open(&Options::new().read_only());
     let Err(StoreError::Other(why)) = &refused else { panic!("{refused:?}") };
-    let expected = "the database has version 1; it must be opened for writing once to get version 2";
+    let expected = "the database has version 1; it must be opened for writing once to get version 4";
     assert_eq!(why.to_string(), expected);
 
     let store = place.open();
@@ -73,7 +73,7 @@ async fn a_database_of_a_later_release_is_refused_and_left_alone() {
     place.open().close().await;
     place.bare().execute("INSERT INTO migrations VALUES (99, 'later', 0)", []).unwrap();
     let refused = place.try_open(&Options::new());
-    assert!(matches!(refused, Err(StoreError::Newer { found: 99, known: 2 })), "{refused:?}");
+    assert!(matches!(refused, Err(StoreError::Newer { found: 99, known: 4 })), "{refused:?}");
     place.bare().execute("DELETE FROM migrations WHERE version = 99", []).unwrap();
     place.open();
 }
@@ -129,6 +129,30 @@ async fn links_lead_to_the_same_store() {
     let owner = store.join(crate::fixture::LEASE).await.unwrap();
     write(&by_link, new_run("a", None)).await.unwrap().unwrap();
     store.alerted(owner).await;
+}
+
+#[tokio::test]
+async fn a_new_database_is_for_its_user_alone() {
+    use std::os::unix::fs::PermissionsExt as _;
+    let place = Place::new();
+    let store = place.open();
+    store.join(LEASE).await.unwrap();
+    let mode = |path: &std::path::Path| std::fs::metadata(path).unwrap().permissions().mode() & 0o777;
+    assert_eq!(mode(&place.beside()), 0o700);
+    for end in ["", "-wal", "-shm"] {
+        let mut path = place.path().into_os_string();
+        path.push(end);
+        assert_eq!(mode(path.as_ref()), 0o600, "{end}");
+    }
+    for entry in std::fs::read_dir(place.beside()).unwrap() {
+        let path = entry.unwrap().path();
+        assert!(path.extension().is_some_and(|end| end == "sock") || mode(&path) == 0o600, "{path:?}");
+    }
+    // What a person allowed others stays so.
+    store.close().await;
+    std::fs::set_permissions(place.path(), std::fs::Permissions::from_mode(0o664)).unwrap();
+    place.open();
+    assert_eq!(mode(&place.path()), 0o664);
 }
 
 #[test]

@@ -7,6 +7,7 @@ use std::process::{Child, ChildStdout, Command, Stdio};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use rustix::process::{Pid, Signal};
 use tidewheel_core::fact::RunId;
 use tidewheel_store::{Letter, NewDeadLetter, RealClock, Sqlite, Store as _};
 
@@ -35,6 +36,8 @@ pub(crate) enum Part {
     /// Writes, and meets a disk that fails.
     #[cfg(feature = "failpoints")]
     Break,
+    /// Begins a transaction, says so, and waits in the middle of it.
+    Hold,
     /// Has fifty callers that write all the time, and says at the end how often.
     Hog,
 }
@@ -76,6 +79,33 @@ impl Other {
         }
     }
 
+    /// Returns the number of the process.
+    pub(crate) fn id(&self) -> u32 {
+        self.child.id()
+    }
+
+    /// Stops it, and waits until each of its threads stands.
+    pub(crate) fn stop(&self) {
+        self.signal(Signal::STOP);
+        let stands = |task: &Path| {
+            let stat = std::fs::read_to_string(task.join("stat")).unwrap_or_default();
+            stat.rsplit_once(") ").is_none_or(|(_, fields)| fields.starts_with('T'))
+        };
+        let threads = format!("/proc/{}/task", self.child.id());
+        while !std::fs::read_dir(&threads).unwrap().all(|task| stands(&task.unwrap().path())) {
+            std::thread::yield_now();
+        }
+    }
+
+    /// Lets it go on after it was stopped.
+    pub(crate) fn go_on(&self) {
+        self.signal(Signal::CONT);
+    }
+
+    fn signal(&self, signal: Signal) {
+        rustix::process::kill_process(Pid::from_child(&self.child), signal).unwrap();
+    }
+
     /// Lets it end in peace.
     pub(crate) fn finish(&mut self) {
         drop(self.child.stdin.take());
@@ -108,7 +138,7 @@ fn words(part: Part) -> String {
         Part::Die { place, nth } => format!("Die {place} {nth}"),
         #[cfg(feature = "failpoints")]
         Part::Break => format!("{part:?}"),
-        Part::Open | Part::Own | Part::Write | Part::Hog => format!("{part:?}"),
+        Part::Open | Part::Own | Part::Write | Part::Hold | Part::Hog => format!("{part:?}"),
     }
 }
 
@@ -146,6 +176,13 @@ async fn another_process() {
                 assert!(matches!(broken, Err(tidewheel_store::StoreError::Broken)), "{broken:?}");
             }
             say("broken");
+        }
+        ["Hold"] => {
+            let bare = rusqlite::Connection::open(store.path()).unwrap();
+            bare.execute_batch("BEGIN IMMEDIATE").unwrap();
+            say("in a transaction");
+            wait_for_the_end();
+            bare.execute_batch("ROLLBACK").unwrap();
         }
         ["Hog"] => hog(Arc::new(store)).await,
         _ => panic!("there is no part {part}"),

@@ -4,10 +4,13 @@ use std::time::{Duration, Instant};
 
 use tidewheel_core::fact::RunId;
 use tidewheel_store::sqlite::Options;
-use tidewheel_store::{Claim, Filter, OwnerId, Refused, Store as _, Wanted};
+use tidewheel_store::{Claim, Filter, OwnerId, Refused, Store as _, Unavailable, Wanted};
 
-use crate::fixture::{LEASE, Place, claim_due, command, new_run, write};
+use crate::fixture::{LEASE, Place, claim_due, command, new_run, obstacle, write};
 use crate::process::{Other, Part};
+
+/// How long a test waits for what must come; only a failure takes that long.
+const LONG: Duration = Duration::from_secs(60);
 
 /// SQLite alone would let the process that writes all the time go first almost always.
 #[tokio::test]
@@ -68,6 +71,105 @@ async fn the_runs_of_a_process_that_was_killed_are_free_at_once() {
     assert!(!place.beside().join(format!("owner-{theirs}.lock")).exists());
     assert!(!place.beside().join(format!("owner-{theirs}.sock")).exists());
     assert!(store.renew(owner, LEASE).await.unwrap().unwrap().is_alone);
+}
+
+/// A process that is killed can tell nobody, and those that live need not wait until they renew.
+#[tokio::test]
+async fn the_death_of_a_process_alerts_the_others() {
+    let place = Place::new();
+    let store = place.open();
+    let owner = store.join(LEASE).await.unwrap();
+    let mut other = Other::start(Part::Own, &place.path());
+    other.says().unwrap();
+    // Whatever rang for the beginning of the other one has been heard by now, or is heard below.
+    let mut claimed = claim_due(&store, owner).await;
+    assert_eq!(claimed.runs.len(), 0);
+    other.kill();
+    while claimed.runs.is_empty() {
+        tokio::time::timeout(LONG, store.alerted(owner)).await.unwrap();
+        claimed = claim_due(&store, owner).await;
+    }
+    assert_eq!(claimed.runs[0].0.run.as_str(), "owned");
+}
+
+/// As when a process is stopped between the end of a write and the moment when it gives the turn back.
+#[tokio::test]
+async fn a_turn_that_is_never_given_back_keeps_no_other_process_from_writing() {
+    let place = Place::new();
+    let store = place.try_open(&Options::new().patience(Duration::from_millis(500))).unwrap();
+    write(&store, new_run("a", None)).await.unwrap().unwrap();
+    for name in ["turn.lock", "next.lock"] {
+        let lock = std::fs::File::open(place.beside().join(name)).unwrap();
+        lock.lock().unwrap();
+        for _ in 0..20 {
+            store.send(command("a")).await.unwrap().unwrap();
+        }
+        drop(lock);
+        store.send(command("a")).await.unwrap().unwrap();
+        store.delete(&RunId::new("a")).await.unwrap().unwrap();
+        write(&store, new_run("a", None)).await.unwrap().unwrap();
+    }
+}
+
+/// SQLite's lock cannot be taken from a process that has it: what remains is an error that says which one to look at.
+#[tokio::test]
+async fn a_process_that_is_stopped_in_the_middle_of_a_write_is_named() {
+    let place = Place::new();
+    let store = place.try_open(&Options::new().patience(Duration::from_millis(100))).unwrap();
+    write(&store, new_run("a", None)).await.unwrap().unwrap();
+    let mut other = Other::start(Part::Hold, &place.path());
+    assert_eq!(other.says().as_deref(), Some("in a transaction"));
+    let id = other.id();
+    for (stops, expected) in [
+        (false, format!("process {id} has been writing for too long")),
+        (
+            true,
+            format!(
+                "process {id} is stopped in the middle of a write: let it go on (`kill -CONT {id}`) or end it"
+            ),
+        ),
+    ] {
+        if stops {
+            other.stop();
+        }
+        let error = store.send(command("a")).await.unwrap_err();
+        assert_eq!(std::error::Error::source(&error).unwrap().to_string(), expected);
+        assert_eq!(obstacle::<()>(Err(error)), Some(Unavailable::Busy));
+        // Whoever reads is not held up.
+        assert!(store.find(&RunId::new("a")).await.unwrap().is_some());
+    }
+    other.go_on();
+    assert!(other.ended_well());
+    store.send(command("a")).await.unwrap().unwrap();
+}
+
+/// Wherever it stands: nothing waits for ever, and all goes on when it does.
+#[tokio::test]
+async fn a_process_that_is_stopped_anywhere_holds_up_nobody_for_ever() {
+    const STOPS: usize = 20;
+    let place = Place::new();
+    let store = place.try_open(&Options::new().patience(Duration::from_millis(200))).unwrap();
+    write(&store, new_run("a", None)).await.unwrap().unwrap();
+    let mut hog = Other::start(Part::Hog, &place.path());
+    assert_eq!(hog.says().as_deref(), Some("busy"));
+    let mut named = 0;
+    for stop in 0..STOPS {
+        hog.stop();
+        match store.send(command("a")).await {
+            Ok(sent) => drop(sent.unwrap()),
+            Err(error) => {
+                // A stop between two statements of a write cannot always be told from one that is just busy.
+                let said = std::error::Error::source(&error).unwrap().to_string();
+                named += usize::from(said.contains(&format!("process {} is stopped", hog.id())));
+                assert_eq!(obstacle::<()>(Err(error)), Some(Unavailable::Busy), "stop {stop}: {said}");
+            }
+        }
+        hog.go_on();
+        while let Err(error) = store.send(command("a")).await {
+            assert_eq!(obstacle::<()>(Err(error)), Some(Unavailable::Busy), "stop {stop}");
+        }
+    }
+    println!("of {STOPS} stops, {named} were in the middle of a write and named");
 }
 
 #[tokio::test]

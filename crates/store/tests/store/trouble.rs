@@ -44,22 +44,22 @@ async fn somebody_who_writes_too_long_is_waited_for_so_long_and_no_longer() {
     write(&store, more(&lease, 1)).await.unwrap().unwrap();
 }
 
-/// A process that is stopped while it has its turn must not hang all others.
+/// A process that is stopped while it has its turn, and not in the middle of a write, holds up nobody.
 #[tokio::test]
-async fn somebody_who_keeps_its_turn_is_waited_for_so_long_and_no_longer() {
+async fn a_turn_that_does_not_come_is_not_needed() {
     let place = Place::new();
     let store = place.try_open(&Options::new().patience(Duration::from_millis(50))).unwrap();
     let lease = write(&store, new_run("a", None)).await.unwrap().unwrap();
     let turn = std::fs::File::open(place.beside().join("turn.lock")).unwrap();
     turn.lock().unwrap();
-    for _ in 0..2 {
-        assert_eq!(obstacle(write(&store, more(&lease, 1)).await), Some(Unavailable::Busy));
+    for version in 1..3 {
+        write(&store, more(&lease, version)).await.unwrap().unwrap();
     }
     assert_eq!(store.list(Filter::default()).await.unwrap().rows.len(), 1);
     turn.unlock().unwrap();
-    write(&store, more(&lease, 1)).await.unwrap().unwrap();
+    write(&store, more(&lease, 3)).await.unwrap().unwrap();
     let other = place.open();
-    write(&other, more(&lease, 2)).await.unwrap().unwrap();
+    write(&other, more(&lease, 4)).await.unwrap().unwrap();
 }
 
 #[tokio::test]

@@ -15,6 +15,7 @@ macro_rules! job_suite {
                 a_removed_job_is_gone,
                 shared_states_and_due_times_come_back,
                 one_job_that_cannot_be_written_does_not_stop_the_others,
+                a_run_is_removed_as_a_whole_or_not_at_all,
             }
             enqueue {
                 a_run_is_there_as_a_whole,

@@ -26,7 +26,7 @@ pub fn jobs_of_a_run_without_a_manifest_are_not_there(world: World) {
     assert_eq!(names(&world.active()), ["b", "wf-r1-a"]);
     assert_eq!(names(&world.other.jobs().unwrap()), ["b", "wf-r1-a"]);
     assert!(world.other.record(&id).unwrap().is_some());
-    world.commit(Batch { removed_runs: vec![run_id("r1")], ..Batch::default() });
+    world.remove(Some("r1"), &[]);
     assert_eq!(names(&world.active()), ["b"]);
     assert_eq!(names(&world.other.jobs().unwrap()), ["b"]);
     assert_eq!(names(&world.all()), ["b", "wf-r1-a"]);
@@ -35,11 +35,10 @@ pub fn jobs_of_a_run_without_a_manifest_are_not_there(world: World) {
 /// A run is all or nothing: where one of its jobs cannot be written, none is.
 pub fn a_run_that_cannot_be_written_leaves_nothing(world: World) {
     world.put(&[job("b")]);
-    let held = world.other.take_run_lock(&job_id("b")).unwrap().unwrap();
     let mut turn = world.store.turn().unwrap();
     let batch = Batch {
         records: vec![member("r1", "a"), member("r1", "c")],
-        removed: vec![job_id("b")],
+        rewound: vec![job_id("never-was")],
         manifest: Some(manifest("r1")),
         ..Batch::default()
     };
@@ -48,7 +47,6 @@ pub fn a_run_that_cannot_be_written_leaves_nothing(world: World) {
     drop(turn);
     assert_eq!(world.other.manifest(&run_id("r1")).unwrap(), None);
     assert_eq!(names(&world.all()), ["b"]);
-    drop(held);
 }
 
 /// A run of a thousand jobs is written as quickly as the disk lets us, and is there afterwards.

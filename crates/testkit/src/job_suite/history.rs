@@ -108,7 +108,7 @@ pub fn history_can_be_removed(world: World) {
     let records = over(MANY);
     world.put(&records);
     let removed: Vec<_> = records[10..].iter().map(|record| record.id.clone()).collect();
-    world.commit(tidewheel_store::jobs::Batch { removed, ..Default::default() });
+    world.remove(None, &removed);
     assert_eq!(world.other.jobs().unwrap().briefs.len(), 10);
     assert_eq!(world.all().briefs.len(), 10);
     assert_eq!(names(&world.active()), [""; 0]);

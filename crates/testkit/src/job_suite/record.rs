@@ -3,7 +3,7 @@
 
 use tidewheel_core::job::{JobEvent, JobEventKind, JobOutcome, JobStatus, NodeOutcome, Record};
 use tidewheel_core::time::Timestamp;
-use tidewheel_store::jobs::{Batch, Due};
+use tidewheel_store::jobs::{Batch, CancelRequest, Due, Removal};
 
 use super::world::{World, job, job_id, names};
 
@@ -34,7 +34,7 @@ pub fn what_is_not_there_is_none(world: World) {
     assert!(!world.store.is_asked_to_cancel(&id).unwrap());
     assert_eq!(world.store.due().unwrap(), Due::default());
     assert!(world.store.take_run_lock(&id).is_err());
-    assert!(world.store.ask_to_cancel(&id, "me", Timestamp::from_millis(1)).is_err());
+    assert!(world.store.ask_to_cancel(&id, by_me(1)).is_err());
     assert!(world.store.write_process(&job("a")).is_err());
     assert_eq!(names(&world.store.jobs().unwrap()), [""; 0]);
     assert_eq!(names(&world.all()), [""; 0]);
@@ -89,7 +89,7 @@ pub fn a_rewound_job_has_no_outcome_and_nobody_asks_it_to_end(world: World) {
         outcomes: vec![outcome("a", 1)],
         ..Batch::default()
     });
-    world.store.ask_to_cancel(&record.id, "me", Timestamp::from_millis(3)).unwrap();
+    world.store.ask_to_cancel(&record.id, by_me(3)).unwrap();
     assert!(world.other.is_asked_to_cancel(&record.id).unwrap());
     record.status = JobStatus::Queued;
     world.commit(Batch {
@@ -106,16 +106,16 @@ pub fn a_rewound_job_has_no_outcome_and_nobody_asks_it_to_end(world: World) {
 pub fn a_removed_job_is_gone(world: World) {
     world.enqueue("r1", &["a", "b"]);
     let (gone, left) = (job_id("wf-r1-a"), job_id("wf-r1-b"));
-    world.commit(Batch { removed: vec![gone.clone()], ..Batch::default() });
+    world.remove(None, std::slice::from_ref(&gone));
     assert_eq!(world.other.record(&gone).unwrap(), None);
     assert_eq!(names(&world.all()), ["wf-r1-b"]);
     assert_eq!(names(&world.other.jobs().unwrap()), ["wf-r1-b"]);
-    world.commit(Batch { removed: vec![left], removed_runs: vec![super::run_id("r1")], ..Batch::default() });
+    world.remove(Some("r1"), &[left]);
     assert_eq!(world.other.manifest(&super::run_id("r1")).unwrap(), None);
     assert_eq!(names(&world.all()), [""; 0]);
     world.put(&[job(gone.as_str())]);
     assert_eq!(names(&world.active()), ["wf-r1-a"]);
-    world.commit(Batch { removed: vec![job_id("never-was")], ..Batch::default() });
+    world.remove(None, &[job_id("never-was")]);
 }
 
 /// What was written with the last turn counts, and what limits share has names of any kind.
@@ -143,16 +143,41 @@ pub fn shared_states_and_due_times_come_back(world: World) {
 /// An error of one job is its own.
 pub fn one_job_that_cannot_be_written_does_not_stop_the_others(world: World) {
     world.put(&[job("a")]);
-    let lock = world.other.take_run_lock(&job_id("a")).unwrap().unwrap();
     let mut turn = world.store.turn().unwrap();
-    let batch = Batch { records: vec![job("b")], removed: vec![job_id("a")], ..Batch::default() };
+    let batch = Batch { records: vec![job("b")], rewound: vec![job_id("never-was")], ..Batch::default() };
     let failed = turn.commit(batch).unwrap();
     assert_eq!(failed.len(), 1);
-    assert_eq!(failed[0].0, job_id("a"));
+    assert_eq!(failed[0].0, job_id("never-was"));
     assert_eq!(names(&turn.active().unwrap()), ["a", "b"]);
+}
+
+/// A run of which one job cannot be removed stays as a whole, and the others go.
+pub fn a_run_is_removed_as_a_whole_or_not_at_all(world: World) {
+    world.enqueue("r1", &["a", "b", "c"]);
+    world.enqueue("r2", &["a"]);
+    let lock = world.other.take_run_lock(&job_id("wf-r1-b")).unwrap().unwrap();
+    let whole = |run: &str, nodes: &[&str]| Removal {
+        run: Some(super::run_id(run)),
+        jobs: nodes.iter().map(|node| job_id(&format!("wf-{run}-{node}"))).collect(),
+        unmarked: Vec::new(),
+    };
+    let removals = [whole("r1", &["a", "b", "c"]), whole("r2", &["a"])];
+    let mut turn = world.store.turn().unwrap();
+    let removed = turn.remove(&removals).unwrap();
+    let refused: Vec<_> =
+        removed.iter().map(|one| one.refusal.as_ref().and_then(|(id, _)| id.clone())).collect();
+    assert_eq!(refused, [Some(job_id("wf-r1-b")), None]);
+    assert_eq!(names(&turn.active().unwrap()), ["wf-r1-a", "wf-r1-b", "wf-r1-c"]);
+    assert!(world.other.manifest(&super::run_id("r1")).unwrap().is_some());
+    assert_eq!(world.other.manifest(&super::run_id("r2")).unwrap(), None);
     drop(lock);
-    assert!(turn.commit(Batch { removed: vec![job_id("a")], ..Batch::default() }).unwrap().is_empty());
-    assert_eq!(names(&turn.active().unwrap()), ["b"]);
+    assert!(turn.remove(&removals[..1]).unwrap()[0].refusal.is_none());
+    assert_eq!(names(&turn.all().unwrap()), [""; 0]);
+}
+
+/// Returns the request of a person to end one job.
+const fn by_me(millis: u64) -> CancelRequest<'static> {
+    CancelRequest { by: "me", at: Timestamp::from_millis(millis), is_of_run: false }
 }
 
 pub(crate) fn outcome(id: &str, attempt: u32) -> JobOutcome {
@@ -165,6 +190,7 @@ pub(crate) fn outcome(id: &str, attempt: u32) -> JobOutcome {
         exit_code: Some(0),
         code: None,
         non_retryable: false,
+        complaint: None,
         started_at: None,
         finished_at: Timestamp::from_millis(9),
         summary: Some("done".to_owned()),

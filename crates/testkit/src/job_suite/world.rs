@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use tidewheel_core::job::{Artifact, JobId, MANIFEST_VERSION, Manifest, Metadata, Record, RunId};
 use tidewheel_core::time::Timestamp;
-use tidewheel_store::jobs::{Batch, JobStore, Jobs};
+use tidewheel_store::jobs::{Batch, JobStore, Jobs, Removal};
 
 /// A keeper of jobs that is empty, with what a case needs around it.
 pub struct World {
@@ -30,6 +30,13 @@ impl World {
     pub(crate) fn commit(&self, batch: Batch) {
         let failed = self.store.turn().unwrap().commit(batch).unwrap();
         assert!(failed.is_empty(), "{failed:?}");
+    }
+
+    /// Removes a run, or jobs without one, that can be removed.
+    pub(crate) fn remove(&self, run: Option<&str>, jobs: &[JobId]) {
+        let removal = Removal { run: run.map(run_id), jobs: jobs.to_vec(), unmarked: Vec::new() };
+        let removed = self.store.turn().unwrap().remove(&[removal]).unwrap();
+        assert!(removed[0].refusal.is_none(), "{removed:?}");
     }
 
     /// Writes records without a run.

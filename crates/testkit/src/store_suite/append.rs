@@ -347,6 +347,6 @@ pub async fn a_run_that_somebody_drives_is_not_deleted(world: World) {
     assert_eq!(refused, Err(Refused::Owned { run: lease.run.clone(), owner }));
     assert!(matches!(more(&lease, 1).guard, Guard::Held { .. }));
     world.write(more(&lease, 1)).await.unwrap();
-    world.clock.advance(crate::store_suite::world::LEASE);
+    world.pass(crate::store_suite::world::LEASE).await;
     assert_eq!(world.store.delete(&lease.run).await.unwrap(), Ok(true));
 }

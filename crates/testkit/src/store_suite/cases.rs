@@ -42,7 +42,11 @@ macro_rules! store_suite {
             owner {
                 every_owner_is_another,
                 an_owner_that_is_late_loses_its_runs,
-                a_late_owner_is_told_even_if_nobody_took_its_runs,
+                a_late_owner_that_another_process_has_ended_is_told,
+                a_late_owner_that_no_process_has_ended_stays_one,
+                a_jump_of_the_clock_ends_no_owner,
+                a_late_owner_with_a_shorter_lease_is_noticed,
+                one_look_ends_no_owner,
                 an_owner_that_renews_keeps_its_runs,
                 a_lease_may_be_as_long_as_time,
                 whoever_leaves_frees_its_runs,

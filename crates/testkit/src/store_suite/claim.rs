@@ -69,7 +69,8 @@ pub async fn those_that_are_due_longest_come_first(world: World) {
     let second = world.claim_due(owner, 9).await;
     assert_eq!(ids(&second), ["late", "now"]);
     assert_eq!(second.next_due, Some(Timestamp::from_millis(90_000)));
-    world.clock.advance_to(Timestamp::from_millis(90_000));
+    world.pass(Span::from_secs(89)).await;
+    assert_eq!(world.now(), Timestamp::from_millis(90_000));
     let owner = world.join().await;
     let third = world.claim_due(owner, 9).await;
     // The first owner is gone by now, and what it had is due as it was.
@@ -122,7 +123,7 @@ pub async fn nothing_is_claimed_for_an_owner_that_is_gone(world: World) {
     let left = world.join().await;
     world.store.leave(left).await.unwrap();
     let late = world.join().await;
-    world.clock.advance(LEASE);
+    world.pass(LEASE).await;
     for owner in [left, late] {
         assert_eq!(world.claim_run(owner, "a").await, None);
         assert_eq!(ids(&world.claim_due(owner, 9).await), [""; 0]);

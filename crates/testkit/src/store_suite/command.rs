@@ -126,7 +126,7 @@ pub async fn what_is_not_handled_is_not_forgotten(world: World) {
     let lease = world.start("lost", late).await;
     world.send("lost", "pause").await.unwrap();
     world.write(more(&lease, 1)).await.unwrap();
-    world.clock.advance(LEASE);
+    world.pass(LEASE).await;
 
     let other = world.join_other().await;
     let mut claimed: Vec<String> =

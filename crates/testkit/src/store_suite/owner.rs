@@ -24,10 +24,10 @@ pub async fn every_owner_is_another(world: World) {
 pub async fn an_owner_that_is_late_loses_its_runs(world: World) {
     let late = world.join().await;
     let lease = world.write(new_run("a", Some(late)).due(world.now())).await.unwrap();
-    world.clock.advance(Span::from_millis(LEASE.as_millis() - 1));
+    world.pass(Span::from_millis(LEASE.as_millis() - 1)).await;
     let other = world.join_other().await;
     assert_eq!(world.claim_run(other, "a").await, None);
-    world.clock.advance(Span::from_millis(1));
+    world.pass(Span::from_millis(1)).await;
     let taken = world.claim_due(other, 1).await.runs.remove(0).0;
     assert_eq!(taken.fence, 2);
 
@@ -38,19 +38,74 @@ pub async fn an_owner_that_is_late_loses_its_runs(world: World) {
     world.write(more(&taken, 1)).await.unwrap();
 }
 
-pub async fn a_late_owner_is_told_even_if_nobody_took_its_runs(world: World) {
+pub async fn a_late_owner_that_another_process_has_ended_is_told(world: World) {
     let late = world.join().await;
     world.start("a", late).await;
-    world.clock.advance(LEASE);
+    world.pass(LEASE).await;
     let store = std::sync::Arc::clone(&world.store);
     let waiting = tokio::spawn(async move { store.alerted(late).await });
     tokio::task::yield_now().await;
-    assert_eq!(world.store.renew(late, LEASE).await.unwrap(), Err(Refused::LeaseOver));
+    let other = world.join_other().await;
     assert_eq!(world.found("a").await.owner, None);
-    // Whoever waits as this owner must not wait for ever.
+    assert_eq!(world.store.renew(late, LEASE).await.unwrap(), Err(Refused::LeaseOver));
+    // A task that waits as this owner must not wait for ever.
     timeout(LONG, waiting).await.unwrap().unwrap();
-    let again = world.join().await;
-    assert_eq!(world.claim_run(again, "a").await.unwrap().fence, 2);
+    assert_eq!(world.claim_run(other, "a").await.unwrap().fence, 2);
+}
+
+/// Its runs are its own until another process has ended it, so that it has to give nothing up.
+pub async fn a_late_owner_that_no_process_has_ended_stays_one(world: World) {
+    let late = world.join().await;
+    let lease = world.start("a", late).await;
+    world.pass(LEASE).await;
+    assert!(world.store.renew(late, LEASE).await.unwrap().is_ok());
+    let other = world.join_other().await;
+    assert_eq!(world.claim_run(other, "a").await, None);
+    assert_eq!(world.store.owners().await.unwrap(), [late, other]);
+    world.write(more(&lease, 1)).await.unwrap();
+}
+
+/// As after a suspend, or when the clock is set: all processes see the same jump, or only one of them.
+pub async fn a_jump_of_the_clock_ends_no_owner(world: World) {
+    let owner = world.join().await;
+    let other = world.join_other().await;
+    let lease = world.write(new_run("a", Some(owner)).due(world.now())).await.unwrap();
+    for expected in 1..4 {
+        world.clock.advance(Span::from_secs(3_600));
+        assert_eq!(world.claim_run(other, "a").await, None);
+        assert_eq!(world.claim_due(other, 9).await.runs, []);
+        assert_eq!(world.other.owners().await.unwrap(), [owner, other]);
+        let refused = world.other.delete(&lease.run).await.unwrap();
+        assert_eq!(refused, Err(Refused::Owned { run: lease.run.clone(), owner }));
+        world.write(more(&lease, expected)).await.unwrap();
+    }
+    // One that does not renew afterwards is noticed all the same.
+    world.pass(LEASE).await;
+    assert_eq!(world.store.owners().await.unwrap(), []);
+}
+
+/// One with a long lease looks seldom, and notices it all the same.
+pub async fn a_late_owner_with_a_shorter_lease_is_noticed(world: World) {
+    let late = world.store.join(Span::from_millis(10)).await.unwrap();
+    let owner = world.join().await;
+    let lease = world.write(new_run("a", Some(late)).due(world.now())).await.unwrap();
+    world.pass(Span::from_secs(20)).await;
+    assert_eq!(world.claim_due(owner, 9).await.runs, []);
+    world.write(more(&lease, 1).due(world.now())).await.unwrap();
+    world.store.renew(owner, LEASE).await.unwrap().unwrap();
+    world.pass(Span::from_secs(10)).await;
+    assert_eq!(world.claim_due(owner, 9).await.runs.len(), 1);
+}
+
+/// A command that looks once and ends, such as one that deletes old runs, cannot know who renews.
+pub async fn one_look_ends_no_owner(world: World) {
+    let owner = world.join().await;
+    let lease = world.start("a", owner).await;
+    world.clock.advance(Span::from_secs(1_000_000));
+    let refused = world.other.delete(&lease.run).await.unwrap();
+    assert_eq!(refused, Err(Refused::Owned { run: lease.run.clone(), owner }));
+    assert!(world.store.renew(owner, LEASE).await.unwrap().is_ok());
+    world.write(more(&lease, 1)).await.unwrap();
 }
 
 pub async fn an_owner_that_renews_keeps_its_runs(world: World) {
@@ -101,12 +156,12 @@ pub async fn the_owners_that_are_there_are_listed_and_no_others(world: World) {
     assert_eq!(world.other.owners().await.unwrap(), [late, left, here, there]);
 
     world.store.leave(left).await.unwrap();
-    world.clock.advance(Span::from_millis(LEASE.as_millis() - 1));
+    world.pass(Span::from_millis(LEASE.as_millis() - 1)).await;
     for owner in [there, here] {
         world.store.renew(owner, LEASE).await.unwrap().unwrap();
     }
     assert_eq!(world.store.owners().await.unwrap(), [late, here, there]);
-    world.clock.advance(Span::from_millis(1));
+    world.pass(Span::from_millis(1)).await;
     assert_eq!(world.store.owners().await.unwrap(), [here, there]);
     assert_eq!(world.other.owners().await.unwrap(), [here, there]);
     // Whoever looks changes nothing: the run of the one that is late is its own until somebody claims it.
@@ -129,9 +184,9 @@ pub async fn an_owner_that_renews_learns_whether_it_is_alone(world: World) {
     // One that is late has its runs until somebody claims them, so there is somebody to look for.
     let late = world.join_other().await;
     world.write(new_run("a", Some(late)).due(world.now())).await.unwrap();
-    world.clock.advance(Span::from_secs(20));
+    world.pass(Span::from_secs(20)).await;
     assert!(!is_alone(&world, owner).await);
-    world.clock.advance(Span::from_secs(20));
+    world.pass(Span::from_secs(20)).await;
     assert_eq!(world.store.owners().await.unwrap(), [owner]);
     assert!(!is_alone(&world, owner).await);
     assert_eq!(world.claim_due(owner, 1).await.runs.len(), 1);

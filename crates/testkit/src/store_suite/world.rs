@@ -43,6 +43,24 @@ impl World {
         self.now().saturating_add(Span::from_secs(seconds))
     }
 
+    /// Lets time go by while both processes look at the owners now and then, as those that drive runs do.
+    pub(crate) async fn pass(&self, span: Span) {
+        const STEP: u64 = LEASE.as_millis() / 3;
+        self.look().await;
+        let mut left = span.as_millis();
+        while left > 0 {
+            let step = left.min(STEP);
+            self.clock.advance(Span::from_millis(step));
+            self.look().await;
+            left -= step;
+        }
+    }
+
+    async fn look(&self) {
+        self.store.owners().await.unwrap();
+        self.other.owners().await.unwrap();
+    }
+
     /// Writes one append and returns what became of it.
     pub(crate) async fn write(&self, append: Append) -> Result<Lease, Refused> {
         let mut answers = self.store.append(vec![append]).await.unwrap();

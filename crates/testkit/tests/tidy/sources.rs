@@ -3,8 +3,8 @@
 use crate::tokens::{Token, attribute_length, begins_with, bracketed_length, tokens};
 use crate::tree::{assert_tidy, source_files};
 
-/// The most lines that a file may have, its tests not counted; three fifths of that are already long.
-const LINES_AT_MOST: usize = 500;
+/// The most lines that a file may have, its tests not counted; half of that is usual, and a type is never split to satisfy a number.
+const LINES_AT_MOST: usize = 600;
 
 /// Macros that mark unfinished work.
 const UNFINISHED: [&str; 3] = ["dbg", "todo", "unimplemented"];
@@ -102,7 +102,7 @@ fn a_long_file_is_found_and_its_tests_are_not_counted() {
     assert_eq!(too_many_lines("a.rs", &format!("{code}{tests}")), [""; 0]);
     assert_eq!(
         too_many_lines("a.rs", &format!("{code}fn g() {{}}\n{tests}")),
-        ["a.rs: has 501 lines without its tests, 500 are the limit: split it"]
+        ["a.rs: has 601 lines without its tests, 600 are the limit: split it"]
     );
 }
 

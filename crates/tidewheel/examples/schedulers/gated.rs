@@ -6,9 +6,10 @@ use std::sync::Arc;
 
 use tidewheel::driver::{Course, Known, Turn, Until, check_policy};
 use tidewheel::event::Hold;
-use tidewheel::fact::{Payload, ValueError};
+use tidewheel::fact::Payload;
 use tidewheel::policy::{Rate, Slot};
 use tidewheel::prelude::*;
+use tidewheel::run::QueryError;
 use tidewheel::run::{Outcome, Prepared, Runnable, Wait};
 use tidewheel::store::Clock;
 use tokio::task::JoinSet;
@@ -70,7 +71,7 @@ impl Scheduler {
     }
 
     /// Returns what a component produced.
-    pub(crate) fn results<T: Payload>(&self, component: &str) -> Result<Vec<T>, ValueError> {
+    pub(crate) fn results<T: Payload>(&self, component: &str) -> Result<Vec<T>, QueryError> {
         self.run.results(component)
     }
 

@@ -34,9 +34,13 @@ impl Orders {
         self.runner.get(id).await?.results("decide_fulfillment").await
     }
 
-    /// Lets go of a run; one that is not there is fine. Work that is under way is done again after a resume.
+    /// Lets go of a run; one that is not there, or has nothing left to do, is fine. Work that is under way is done again
+    /// after a resume.
     pub(crate) async fn stop(&self, id: &str) -> Result<(), CommandError> {
-        self.runner.stop(id).await
+        match self.runner.stop(id).await {
+            Ok(_) | Err(CommandError::NotFound { .. } | CommandError::NoEffect { .. }) => Ok(()),
+            Err(error) => Err(error),
+        }
     }
 
     /// Goes on with a run.

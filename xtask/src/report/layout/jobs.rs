@@ -105,6 +105,17 @@ pub(super) const JOBS: Section = Section {
             ],
         },
         Plot {
+            file: "bench-jobs-over-a-run",
+            title: "Commands over a whole run: time per job",
+            about: "Two jobs of the run are processes that have to be ended; the others wait.",
+            of: "jobs of the run",
+            cost: "time per job",
+            series: &[
+                each("runs cancel", "jobs/over a run/runs cancel/"),
+                each("runs retry", "jobs/over a run/runs retry/"),
+            ],
+        },
+        Plot {
             file: "bench-jobs-history",
             title: "Commands over a growing history: whole time",
             about: "What shows one thing or only what is active should not grow; what lists everything grows with it.",

@@ -2,7 +2,10 @@
 
 use clap::Args;
 use serde_json::json;
-use tidewheel_core::job::Cleanup;
+use tidewheel_core::command::{Effect, RunCommand};
+use tidewheel_core::job::{Brief, Cleanup, JobId, JobStatus, Record};
+use tidewheel_runner::job::SchedulerError;
+use tidewheel_store::jobs::JobStore as _;
 
 use super::VERSION;
 use crate::commands::policy::Format;
@@ -46,11 +49,20 @@ pub(super) fn run(arguments: &Arguments) -> Result<Exit, Ending> {
         (false, true) => Some(false),
         (false, false) => None,
     };
-    let cancelled = opened.scheduler()?.cancel(&job, cleanup).map_err(|error| refused(&error))?;
+    let cancelled = match opened.scheduler()?.cancel(&job, cleanup) {
+        Err(SchedulerError::Cancel(_)) if cleanup != Some(true) && is_already_cancelled(&opened, &job) => {
+            return already_cancelled(&job, arguments.format);
+        }
+        cancelled => cancelled.map_err(|error| refused(&error))?,
+    };
     happened(&cancelled.ticked, &job)?;
     let record = &cancelled.record;
     if let Cleanup::Degraded(why) = &cancelled.cleanup {
         output::warning(&format!("cleanup failed for job {}: {why}", record.id));
+    }
+    // A loop of it may have rewound it by now.
+    if opened.read(&job).is_ok_and(|now| now.status.is_active()) {
+        output::hint(&asks_first(&opened, record));
     }
     match arguments.format {
         Format::Json => output::json(&json!({
@@ -77,4 +89,43 @@ pub(super) fn run(arguments: &Arguments) -> Result<Exit, Ending> {
         }
     }
     concluded(&cancelled.ticked)
+}
+
+/// Says where the loop of a job that was cancelled waits for a person.
+fn asks_first(opened: &Opened, record: &Record) -> String {
+    let jobs = opened.store().jobs().map(|jobs| jobs.briefs).unwrap_or_default();
+    let waits = |job: &&Brief| {
+        let approval = job.schedule.approval.as_ref();
+        let reason = approval.and_then(|approval| approval.reason.as_deref()).unwrap_or_default();
+        job.run == record.run()
+            && job.status == JobStatus::WaitingOnApproval
+            && reason.contains("was cancelled")
+    };
+    let approve = |job: &Brief| format!("`tidewheel jobs approve {}`", job.id);
+    let commands: Vec<String> = jobs.values().filter(waits).map(approve).collect();
+    match commands.is_empty() {
+        true => "Its `on.cancelled` loop goes back.".to_owned(),
+        false => format!("Its `on.cancelled` loop goes back when a person approves: {}", commands.join(", ")),
+    }
+}
+
+/// Returns whether a job was cancelled before.
+fn is_already_cancelled(opened: &Opened, job: &JobId) -> bool {
+    let record = opened.store().record(job);
+    let effect = |status| RunCommand::Cancel.effect_on_job(status);
+    record.is_ok_and(|record| record.is_some_and(|record| effect(record.status) == Effect::AlreadySo))
+}
+
+/// Says that a job was cancelled before, which is no error.
+fn already_cancelled(job: &JobId, format: Format) -> Result<Exit, Ending> {
+    match format {
+        Format::Json => output::json(&json!({
+            "version": VERSION,
+            "outcome": "Job already cancelled",
+            "job": job,
+            "status": "cancelled",
+        }))?,
+        Format::Text => output::text(&format!("Job {job} is cancelled already\n"))?,
+    }
+    Ok(Exit::Succeeded)
 }

@@ -9,8 +9,9 @@ use crate::jobs::{Collect, DirArguments, collect};
 
 /// Remove jobs that have been over for a while
 ///
-/// With them go their logs, and of runs that are gone as a whole the manifest,
-/// the markers and the payloads. What an active job still needs stays.
+/// With them go their logs. A run goes as a whole, with its manifest, markers
+/// and payloads, or not at all. What an active job still needs stays, and so
+/// do files that Tidewheel did not make. It works on a full disk.
 ///
 /// Example:
 ///

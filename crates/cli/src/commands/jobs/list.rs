@@ -55,6 +55,9 @@ pub(super) fn run(arguments: &Arguments) -> Result<Exit, Ending> {
     let (jobs, left_out) = listed(&survey, &all, ask);
     let list = List::of(&jobs.briefs, left_out, ask);
     let format = arguments.format.unwrap_or(format);
+    if format == ListFormat::Json {
+        arguments.manner.check_for_json()?;
+    }
     // A table that has to fit has room for what people look for, and that is known without the records.
     let is_narrow = format == ListFormat::Table && !is_chosen && terminal::table_canvas().is_some();
     let fields = if is_narrow { TABLE_FIELDS.to_vec() } else { fields };
@@ -76,7 +79,10 @@ pub(super) fn run(arguments: &Arguments) -> Result<Exit, Ending> {
             let form = if format == ListFormat::Table { Form::Table } else { Form::Lines };
             let manner = arguments.manner.of(form, &survey, &all, opened.now);
             match form {
-                Form::Table => text.push_str(&lines(&known, &fields, &manner)),
+                Form::Table => {
+                    let columns = if is_chosen { Columns::Chosen } else { Columns::Usual };
+                    text.push_str(&lines(&known, &fields, columns, &manner));
+                }
                 Form::Lines => {
                     let blocks: Vec<String> = known.iter().map(|job| one(*job, &fields, &manner)).collect();
                     text.push_str(&blocks.join("\n"));
@@ -129,12 +135,24 @@ fn one(job: Known<'_>, fields: &[Field], manner: &Manner<'_>) -> String {
     block(&fields.iter().filter_map(row).collect::<Vec<_>>(), "  ")
 }
 
-/// Writes a line for each job. A column that nobody has anything in is left out.
-fn lines(jobs: &[Known<'_>], fields: &[Field], manner: &Manner<'_>) -> String {
+/// Whose columns they are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Columns {
+    /// Those that a configuration names.
+    Chosen,
+    /// Those that there are without one.
+    Usual,
+}
+
+/// Writes a line for each job. A column that is empty for all of them is left out, unless the configuration names it:
+/// what reads the table finds it there.
+fn lines(jobs: &[Known<'_>], fields: &[Field], columns_of: Columns, manner: &Manner<'_>) -> String {
     if jobs.is_empty() {
         return String::new();
     }
-    let is_said = |field: &Field| jobs.iter().any(|job| manner.field(*field, *job).is_some());
+    let is_said = |field: &Field| {
+        columns_of == Columns::Chosen || jobs.iter().any(|job| manner.field(*field, *job).is_some())
+    };
     let fields: Vec<Field> = fields.iter().copied().filter(is_said).collect();
     let mut table = Table::new(columns(&fields));
     for job in jobs {

@@ -2,14 +2,14 @@
 
 use clap::Args;
 use serde_json::json;
-use tidewheel_core::job::{After, JobId, JobStatus};
+use tidewheel_core::job::{After, HIDDEN, JobId, JobStatus, RunId};
 use tidewheel_store::jobs::JobStore as _;
 
 use super::VERSION;
 use crate::commands::policy::Format;
 use crate::error::Ending;
 use crate::exit::Exit;
-use crate::jobs::{DirArguments, Opened, concluded, refused};
+use crate::jobs::{DirArguments, Flow, Given, Opened, concluded, refused};
 use crate::output;
 use crate::view::block::{block, named};
 
@@ -39,6 +39,9 @@ pub(super) fn run(arguments: &Arguments) -> Result<Exit, Ending> {
     let job = opened.find(&arguments.job)?;
     let retried = opened.scheduler()?.retry(&job).map_err(|error| refused(&error))?;
     warn_if_stuck(&opened, &retried.root);
+    if let Some(run) = opened.read(&retried.root).ok().and_then(|record| record.run()) {
+        warn_of_old_text(&opened, &run);
+    }
     let outcome = "Jobs retried";
     match arguments.format {
         Format::Json => output::json(&json!({
@@ -79,5 +82,32 @@ fn warn_if_stuck(opened: &Opened, job: &JobId) {
     if record.status == JobStatus::BlockedByDependency && record.schedule.after.iter().any(is_lacking) {
         let why = record.schedule.wait_reason.map(|wait| format!(": {}", wait.detail)).unwrap_or_default();
         output::warning(&format!("job {job} was reset and is blocked{why}"));
+    }
+}
+
+/// Says that a retry runs the text that a run was enqueued with, where the template says something else by now.
+pub(crate) fn warn_of_old_text(opened: &Opened, run: &RunId) {
+    let Ok(Some(manifest)) = opened.store().manifest(run) else { return };
+    let set: Vec<String> = manifest.params.iter().map(|(name, value)| format!("{name}={value}")).collect();
+    if set.iter().any(|set| set.contains(HIDDEN)) {
+        // What a secret stands for is not kept, so that the two texts cannot be compared.
+        return;
+    }
+    let name = &manifest.workflow_template_selector;
+    let flow = Flow::try_find(&opened.place, &opened.settings, name);
+    let given = Given { inputs: &[], set: &set, named: &[] };
+    let hash = flow
+        .as_ref()
+        .and_then(|flow| flow.try_expand(&given, &opened.settings))
+        .map(|now| now.snapshot_hash());
+    if hash.as_ref() == Some(&manifest.policy_snapshot_hash) {
+        return;
+    }
+    let what = if flow.is_some() { "has changed" } else { "is gone" };
+    output::warning(&format!(
+        "template `{name}` {what} since run {run} was enqueued; a retry runs the text of then"
+    ));
+    if flow.is_some() {
+        output::hint(&format!("`tidewheel run {name}` runs the new text, as a run of its own."));
     }
 }

@@ -16,7 +16,7 @@ use crate::view::table::{Cell, Column, Kind, Table};
 /// Show which jobs go when, and who waits for whom
 ///
 /// Jobs that are over are left out unless --all is given, or unless they hold
-/// somebody up. With --job, only that job and those around it are shown. With
+/// others up. With --job, only that job and those around it are shown. With
 /// --watch the whole terminal shows them as they change; `?` lists the keys.
 ///
 /// Example:
@@ -41,14 +41,14 @@ pub(crate) struct Arguments {
     #[arg(long)]
     watch: bool,
     /// How many rows are shown while watching
-    #[arg(long, value_name = "N", default_value_t = 10)]
+    #[arg(long, value_name = "N", default_value_t = 10, requires = "watch")]
     top: usize,
     /// How often it is looked at while watching
-    #[arg(long, value_name = "MS", default_value_t = 500)]
+    #[arg(long, value_name = "MS", default_value_t = 500, requires = "watch")]
     interval_ms: u64,
-    /// How many edges away from a shown job things are followed
-    #[arg(long, value_name = "N", default_value_t = ScheduleAsk::DEPTH as u64, value_parser = clap::value_parser!(u64).range(0..=1000))]
-    max_depth: u64,
+    /// With --job, --format dag or json: how many edges away from a shown job things are followed; 3 if not given
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(0..=1000))]
+    max_depth: Option<u64>,
     /// Nothing but plain text
     #[arg(long)]
     no_ansi: bool,
@@ -88,7 +88,14 @@ pub(super) fn run(arguments: &Arguments) -> Result<Exit, Ending> {
     match arguments.format {
         ScheduleFormat::Json => output::json(&schedule.form(&is_present))?,
         ScheduleFormat::Summary | ScheduleFormat::Dag if schedule.is_empty() => output::text(NOTHING)?,
-        ScheduleFormat::Summary => output::text(&summary(&schedule, &manner))?,
+        ScheduleFormat::Summary => {
+            let text = summary(&schedule, &manner);
+            let text = match arguments.has_ansi() {
+                true => text,
+                false => anstream::adapter::strip_str(&text).to_string(),
+            };
+            output::text(&text)?;
+        }
         ScheduleFormat::Dag => output::text(&tree(&schedule.dag(&is_present), &manner))?,
     }
     Ok(Exit::Succeeded)
@@ -114,7 +121,8 @@ impl Arguments {
     }
 
     pub(super) fn ask<'a>(&self, focus: Option<&'a JobId>) -> ScheduleAsk<'a> {
-        let max_depth = usize::try_from(self.max_depth).unwrap_or(usize::MAX);
+        let max_depth =
+            self.max_depth.map_or(ScheduleAsk::DEPTH, |depth| usize::try_from(depth).unwrap_or(usize::MAX));
         ScheduleAsk { all: self.all, focus, max_depth }
     }
 
@@ -139,7 +147,7 @@ impl Arguments {
     }
 }
 
-/// Refuses what cannot be watched.
+/// Refuses what cannot be watched, and what would change nothing.
 fn check(arguments: &Arguments) -> Result<(), CommandError> {
     let fail = |message: &str| Err(CommandError::new(Code::NotWatched, message));
     if arguments.top == 0 {
@@ -150,6 +158,14 @@ fn check(arguments: &Arguments) -> Result<(), CommandError> {
     }
     if arguments.watch && arguments.format != ScheduleFormat::Summary {
         return fail("`--watch` only supports summary format; rerun without `--format dag|json`.");
+    }
+    if arguments.max_depth.is_some() && arguments.job.is_none() && arguments.format == ScheduleFormat::Summary
+    {
+        let why = "a summary follows nothing without `--job`";
+        return Err(CommandError::idle("--max-depth", why));
+    }
+    if arguments.format == ScheduleFormat::Json {
+        MannerArguments::with_ids(arguments.ids).check_for_json()?;
     }
     Ok(())
 }

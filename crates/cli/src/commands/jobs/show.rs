@@ -13,7 +13,7 @@ use crate::jobs::{DirArguments, Form, Ids, ListFormat, MannerArguments, Opened, 
 use crate::output;
 use crate::terminal;
 use crate::view::block::block;
-use crate::view::table::{Column, Kind, Table};
+use crate::view::table::{Cell, Column, Kind, Table};
 
 /// Show one job with everything that is known of it
 ///
@@ -40,8 +40,11 @@ pub(crate) struct Arguments {
 pub(super) fn run(arguments: &Arguments) -> Result<Exit, Ending> {
     let opened = Opened::open(&arguments.dir)?;
     let record = opened.record(&arguments.job)?;
-    let Shown { fields, format, .. } = opened.settings.show();
+    let Shown { fields, format, is_chosen } = opened.settings.show();
     let format = arguments.format.unwrap_or(format);
+    if format == ListFormat::Json {
+        arguments.manner.check_for_json()?;
+    }
     let form = match format {
         ListFormat::Table => Form::Table,
         ListFormat::Block | ListFormat::Json => Form::Lines,
@@ -70,8 +73,14 @@ pub(super) fn run(arguments: &Arguments) -> Result<Exit, Ending> {
         ListFormat::Table => {
             let columns = [Column::new("Field", Kind::Word, 0), Column::new("Value", Kind::Text, 1)];
             let mut table = Table::new(columns.into());
-            for (field, text) in fields.iter().filter_map(|field| Some((*field, said(*field)?))) {
-                let cell = if field == Field::ExitCode { text.into() } else { cell(field, known, &manner) };
+            for field in fields {
+                let cell = match said(field) {
+                    Some(text) if field == Field::ExitCode => text.into(),
+                    Some(_) => cell(field, known, &manner),
+                    // What the configuration names is there, also where there is nothing to say.
+                    None if is_chosen => Cell::default(),
+                    None => continue,
+                };
                 table.row(vec![field.label().into(), cell]);
             }
             output::text(&table.drawn(terminal::table_canvas()))?;

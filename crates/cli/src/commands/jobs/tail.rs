@@ -170,7 +170,9 @@ impl Tail<'_> {
             }
             if is_lost {
                 let tick = Opened::command("tick");
-                output::hint(&format!("Whoever ran the job is gone: {tick} ends it, and says what is next."));
+                output::hint(&format!(
+                    "The supervisor of the job is gone: {tick} ends the job, and says what is next."
+                ));
             }
             if is_over {
                 return Ok(Left::Over);

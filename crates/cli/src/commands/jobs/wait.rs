@@ -84,6 +84,7 @@ pub(super) fn run(arguments: &Arguments) -> Result<Exit, Ending> {
             "outcome": followed.result().state(),
             "exit_code": followed.exit() as u8,
             "jobs": jobs,
+            "skipped_failures": followed.result().skipped_failures,
             "missing": followed.result().missing,
         }))?;
     }

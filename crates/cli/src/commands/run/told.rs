@@ -3,6 +3,7 @@
 use serde_json::{Value, json};
 use tidewheel_core::job::RunState;
 use tidewheel_core::job::template::Expanded;
+use tidewheel_core::view::jobs::said_of_skipped_failures;
 
 use super::Arguments;
 use super::enqueue::Enqueued;
@@ -155,8 +156,13 @@ pub(super) fn followed(
         (Format::Text, runs) => {
             let what = if runs.len() == 1 { "run" } else { "runs" };
             let result = end.result();
+            let skipped: usize = followed.iter().map(|(_, end)| end.result().skipped_failures.len()).sum();
+            let outcome = match said_of_skipped_failures(skipped).filter(|_| state == RunState::Succeeded) {
+                Some(skipped) => format!("Workflow {what} {}, with {skipped}", word(state)),
+                None => format!("Workflow {what} {}", word(state)),
+            };
             let mut rows = vec![
-                ("Outcome", format!("Workflow {what} {}", word(state))),
+                ("Outcome", outcome),
                 ("Run", last.id.to_string()),
                 ("Template", template(expanded)),
                 ("Selector", arguments.flow.clone()),
@@ -193,6 +199,7 @@ fn lists(end: &Followed) -> Value {
         "blocked": result.blocked,
         "cancelled": result.cancelled,
         "skipped": result.skipped,
+        "skipped_failures": result.skipped_failures,
         "missing": result.missing,
     })
 }

@@ -216,8 +216,9 @@ pub(super) fn cancel(arguments: &CancelArguments) -> Result<Exit, Ending> {
             return of_jobs::cancel(&dir, run, cleanup, how.format);
         }
     };
-    if cleanup.is_some() {
-        return Err(of_repositories("A worktree", "Leave out the flag: a program has no worktrees.").into());
+    if let Some(cleans) = cleanup {
+        let flag = if cleans { "`--cleanup-worktree`" } else { "`--no-cleanup-worktree`" };
+        return Err(of_repositories(flag, "Leave out the flag: a program has no worktrees.").into());
     }
     let opened = how.open()?;
     let record = opened.run(run)?;

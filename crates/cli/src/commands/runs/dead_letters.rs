@@ -180,7 +180,7 @@ fn retry(arguments: &RetryArguments) -> Result<Exit, Ending> {
     {
         return Err(error.into());
     }
-    let until = Instant::now() + Duration::from_millis(arguments.patience.wait.as_millis());
+    let until = Instant::now() + Duration::from_millis(arguments.patience.span().as_millis());
     let mut done = Vec::new();
     for (sent, letter) in sent.into_iter().zip(&letters) {
         let (is_handled, refused) = match sent {

@@ -208,14 +208,14 @@ fn next(opened: &Opened, record: &RunRecord, story: &Story, is_asked: bool) -> O
         (Status::Running | Status::Waiting, Some(at), None) if at <= now => {
             Some(format!("{somebody} takes it up; it was due {}.", moment(at, now)))
         }
-        (Status::Waiting, Some(at), _) if waits_outside(story) => {
+        (Status::Waiting, Some(at), _) if waits_outside(story) && at > now => {
             Some(format!("Next: somebody outside ends its work, or its time is over {}.", moment(at, now)))
         }
-        (Status::Waiting, Some(at), _) => Some(format!("Next: it goes on {}.", moment(at, now))),
-        (Status::Waiting, None, _) if story.works.iter().any(|work| !work.state.is_over()) => {
+        (Status::Waiting, Some(at), _) if at > now => Some(format!("Next: it goes on {}.", moment(at, now))),
+        (Status::Waiting, ..) if story.works.iter().any(|work| !work.state.is_over()) => {
             Some("Next: it goes on when what holds its work lets go.".to_owned())
         }
-        (Status::Waiting, None, _) => Some("Next: an input or a signal makes it go on.".to_owned()),
+        (Status::Waiting, ..) => Some("Next: an input or a signal makes it go on.".to_owned()),
         (Status::Failed, ..) if story.works.iter().all(|work| story.no_retry(work).is_some()) => {
             Some("Next: nothing; what was undone is not tried again.".to_owned())
         }

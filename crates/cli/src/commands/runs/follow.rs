@@ -24,25 +24,38 @@ use crate::view::timeline::wrapped;
 /// How long to wait until somebody has done what was asked.
 #[derive(Clone, Debug, Args)]
 pub(super) struct Patience {
-    /// Wait so long until it is done
-    #[arg(long, value_name = "SPAN", default_value = "2s", value_parser = Span::parse)]
-    pub(super) wait: Span,
-    /// Do not wait until it is done
+    /// With --store: wait so long until it is done; 2s if not given
+    #[arg(long, value_name = "SPAN", value_parser = Span::parse)]
+    wait: Option<Span>,
+    /// With --store: do not wait until it is done
     #[arg(long, conflicts_with = "wait")]
     no_wait: bool,
 }
+
+/// So long is waited where nothing else is said.
+const USUAL: Span = Span::from_secs(2);
 
 impl Patience {
     /// Refuses haste where it would change nothing.
     pub(super) fn is_usual(&self) -> Result<(), CommandError> {
         let instead = "Here the command ends when it is done.";
-        if self.no_wait { Err(of_programs("`--no-wait`", instead)) } else { Ok(()) }
+        match (self.no_wait, self.wait) {
+            (true, _) => Err(of_programs("`--no-wait`", instead)),
+            (false, Some(_)) => Err(of_programs("`--wait`", instead)),
+            (false, None) => Ok(()),
+        }
+    }
+
+    /// Returns how long it is.
+    pub(super) fn span(&self) -> Span {
+        if self.no_wait { Span::ZERO } else { self.wait.unwrap_or(USUAL) }
     }
 
     /// Returns what is left of it until an instant.
     pub(super) fn left(&self, until: Instant) -> Self {
         let left = until.saturating_duration_since(Instant::now()).as_millis();
-        Self { wait: Span::from_millis(u64::try_from(left).unwrap_or(u64::MAX)), no_wait: self.no_wait }
+        let left = Span::from_millis(u64::try_from(left).unwrap_or(u64::MAX));
+        Self { wait: Some(left), no_wait: self.no_wait }
     }
 }
 
@@ -89,8 +102,7 @@ pub(super) fn wait(
     sent: &[Sent],
 ) -> Result<Option<Followed>, CommandError> {
     let Some(last) = sent.last() else { return Ok(None) };
-    let patience = if patience.no_wait { Span::ZERO } else { patience.wait };
-    let until = Duration::from_millis(patience.as_millis());
+    let until = Duration::from_millis(patience.span().as_millis());
     let is_handled = opened.wait(async {
         // Rows are handled in order, so the last one tells of all of them.
         match tokio::time::timeout(until, opened.control.until_handled(last)).await {
@@ -110,7 +122,7 @@ fn refusals(opened: &Opened, sent: &[Sent]) -> Vec<String> {
     // What is gone was deleted meanwhile, and nobody is left who could say why.
     let last = sent.last().map(|last| opened.ask(opened.control.story(&last.record.id)));
     if let Some(Ok(story)) = last {
-        refusals.extend(sent.iter().filter_map(|one| story.refused.get(&one.id.0).cloned()));
+        refusals.extend(sent.iter().filter_map(|one| story.refused.get(&one.id?.0).cloned()));
     }
     refusals.dedup();
     refusals
@@ -131,6 +143,7 @@ pub(super) fn follow(
             asked: wish.name(),
             count: sent.len(),
             handled: followed.is_handled,
+            already: is_already_so(sent),
             refused: &followed.refusals,
             driven: followed.record.owner.is_some(),
             status: followed.record.status.name(),
@@ -149,6 +162,15 @@ pub(super) fn follow(
 fn told(wish: Wish, sent: &[Sent], followed: &Followed, patience: &Patience) -> String {
     let Followed { is_handled, record, refusals } = followed;
     let RunRecord { id, workflow, workflow_version, status, .. } = record;
+    if is_already_so(sent) {
+        let instead = match wish {
+            Wish::Resume => "It goes on already, so nothing was asked of it.",
+            Wish::Cancel | Wish::Pause | Wish::Retry | Wish::Signal | Wish::Complete | Wish::Fail => {
+                "It is so already, so nothing was asked of it."
+            }
+        };
+        return format!("{id} is {status}. {instead}");
+    }
     let mut text = asked(wish, id, sent.len());
     if !refusals.is_empty() {
         let _ = write!(text, " It was not done: {}. The run is {status}.", refusals.join("; "));
@@ -171,13 +193,18 @@ fn told(wish: Wish, sent: &[Sent], followed: &Followed, patience: &Patience) -> 
     match (patience.no_wait, is_driven) {
         (true, _) => text.push('.'),
         (false, true) => {
-            let _ = write!(text, ", and has not within {}.", patience.wait);
+            let _ = write!(text, ", and has not within {}.", patience.span());
         }
         (false, false) => {
-            let _ = write!(text, "; none came within {}.", patience.wait);
+            let _ = write!(text, "; none came within {}.", patience.span());
         }
     }
     text
+}
+
+/// Returns whether nothing was written, since the run is as it was asked to be.
+fn is_already_so(sent: &[Sent]) -> bool {
+    sent.iter().all(|sent| sent.id.is_none())
 }
 
 /// Says what was asked.
@@ -202,6 +229,7 @@ struct AskedForm<'a> {
     asked: &'static str,
     count: usize,
     handled: bool,
+    already: bool,
     refused: &'a [String],
     driven: bool,
     status: &'static str,

@@ -83,6 +83,9 @@ impl Arguments {
 /// Lists the runs.
 pub(super) fn run(arguments: &Arguments) -> Result<Exit, Ending> {
     let most = if arguments.all { usize::MAX } else { arguments.limit as usize };
+    if arguments.format == Format::Json {
+        arguments.manner().check_for_json()?;
+    }
     let store = match arguments.place.side() {
         Side::Program(store) => store,
         Side::Repository(dir) => {

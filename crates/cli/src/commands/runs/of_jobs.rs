@@ -4,13 +4,15 @@ use std::fmt::Write as _;
 
 use serde::Serialize;
 use serde_json::json;
-use tidewheel_core::job::{Cleanup, JobId, Manifest, RunId};
+use tidewheel_core::command::{Effect, RunCommand};
+use tidewheel_core::job::{Brief, Cleanup, JobId, JobStatus, Manifest, RunId, budget_told};
 use tidewheel_core::view::jobs::{RunCounts, RunLine, RunStatus};
 use tidewheel_core::view::{between, long, moment};
 use tidewheel_runner::job::Ticked;
 use tidewheel_store::jobs::{Glance, JobStore as _, Jobs};
 
 use super::VERSION;
+use crate::commands::jobs::retry::warn_of_old_text;
 use crate::commands::policy::Format;
 use crate::error::{Code, CommandError, Ending};
 use crate::exit::Exit;
@@ -62,6 +64,30 @@ struct Shown {
 impl Shown {
     fn line(&self) -> RunLine<'_> {
         line(&self.id, &self.jobs, self.manifest.as_ref())
+    }
+}
+
+/// Says how a run is; one that succeeded without something that failed says so.
+pub(super) fn status_of(run: &RunLine<'_>) -> String {
+    let skipped = run.counts.said_of_skipped_failures().filter(|_| run.status == RunStatus::Succeeded);
+    match skipped {
+        Some(skipped) => format!("{}, {skipped}", run.status),
+        None => run.status.to_string(),
+    }
+}
+
+/// Says what a job waits for, or what a job that is over was stopped by where its status alone does not say it.
+fn why(opened: &Opened, job: &Brief) -> String {
+    if let Some(wait) = job.wait() {
+        return wait.to_owned();
+    }
+    match (job.status, job.exit_code) {
+        (JobStatus::Skipped, Some(code)) => format!("it failed (exit {code}), and its policy skips that"),
+        (JobStatus::BlockedByDependency, Some(_)) => {
+            let summary = opened.store().outcome(&job.id).ok().flatten().and_then(|ended| ended.summary);
+            summary.map(|summary| budget_told(&summary).unwrap_or(summary)).unwrap_or_default()
+        }
+        _ => String::new(),
     }
 }
 
@@ -137,7 +163,7 @@ pub(super) fn list(wanted: &Listed<'_>) -> Result<Exit, Ending> {
             for (run, line) in shown.iter().map(|run| (run, run.line())) {
                 table.row(vec![
                     (&*manner.run(&run.id)).into(),
-                    Cell::styled(line.status.name(), run_style(line.status)),
+                    Cell::styled(&status_of(&line), run_style(line.status)),
                     line.counts.said().into(),
                     manner.instant(line.created_at).into(),
                     run.manifest.as_ref().map(template).unwrap_or_default().into(),
@@ -183,6 +209,7 @@ pub(super) fn show(
                         "attempt": job.attempt,
                         "exit_code": job.exit_code,
                         "wait": job.wait(),
+                        "skipped_failure": job.is_skipped_failure(),
                         "started_at": job.started_at.map(|at| at.to_string()),
                         "finished_at": job.finished_at.map(|at| at.to_string()),
                     })
@@ -197,7 +224,7 @@ pub(super) fn show(
             }))?;
         }
         Format::Text => {
-            let mut rows = vec![("Run", id.to_string()), ("Status", run.status.to_string())];
+            let mut rows = vec![("Run", id.to_string()), ("Status", status_of(&run))];
             if let Some(manifest) = &manifest {
                 rows.push(("Workflow", template(manifest)));
                 let params = manifest.params.iter();
@@ -226,7 +253,7 @@ pub(super) fn show(
                     Cell::styled(job.status.name(), style(job.status)),
                     job.attempt.to_string().into(),
                     time.unwrap_or_default().into(),
-                    (&*manner.text(job.wait().unwrap_or_default())).into(),
+                    (&*manner.text(&why(&opened, job))).into(),
                 ]);
             }
             for (node, job) in &run.missing {
@@ -244,8 +271,8 @@ pub(super) fn show(
             output::text(&format!("{}\n{table}", block(&rows, "")))?;
             if !run.missing.is_empty() {
                 output::hint(
-                    "What came of jobs that are missing is not known: somebody deleted or damaged their records, or \
-                     gc took them. `tidewheel doctor` looks at all of them.",
+                    "What came of jobs that are missing is not known: their records were deleted or damaged, or \
+                     gc removed them. `tidewheel doctor` looks at all of them.",
                 );
             }
         }
@@ -262,9 +289,14 @@ pub(super) fn cancel(
 ) -> Result<Exit, Ending> {
     let opened = Opened::open(dir)?;
     let (run, jobs) = opened.run(text)?;
-    let is_active = jobs.briefs.values().any(|job| job.run.as_ref() == Some(&run) && job.is_open());
-    if !is_active {
-        return Err(CommandError::new(Code::JobRefused, format!("run {run} is not active")).into());
+    let own = jobs.briefs.values().filter(|job| job.run.as_ref() == Some(&run));
+    let is_open = own.clone().any(Brief::is_open);
+    match RunCommand::Cancel.effect_on_jobs(own.map(|job| job.status)) {
+        Effect::AlreadySo if !is_open => return already_cancelled(&run, format),
+        Effect::Refused(_) if !is_open => {
+            return Err(CommandError::new(Code::JobRefused, format!("run {run} is not active")).into());
+        }
+        Effect::Acts | Effect::AlreadySo | Effect::Refused(_) => {}
     }
     let done = opened.scheduler()?.cancel_run(&run, cleanup).map_err(|error| refused(&error))?;
     let mut ticked = Ticked::default();
@@ -292,6 +324,23 @@ pub(super) fn cancel(
     concluded(&ticked)
 }
 
+/// Says that a run was cancelled before, which is no error.
+fn already_cancelled(run: &RunId, format: Format) -> Result<Exit, Ending> {
+    match format {
+        Format::Json => output::json(&json!({
+            "version": VERSION,
+            "outcome": "Run already cancelled",
+            "run_id": run,
+            "cancelled": Vec::<JobId>::new(),
+        }))?,
+        Format::Text => {
+            let rows = [("Outcome", "Run already cancelled".to_owned()), ("Run", run.to_string())];
+            output::text(&block(&rows, ""))?;
+        }
+    }
+    Ok(Exit::Succeeded)
+}
+
 /// Runs everything of a run again that did not succeed, and what comes after it.
 pub(super) fn retry(dir: &DirArguments, text: &str, format: Format) -> Result<Exit, Ending> {
     let opened = Opened::open(dir)?;
@@ -301,6 +350,7 @@ pub(super) fn retry(dir: &DirArguments, text: &str, format: Format) -> Result<Ex
         let message = format!("run {run} has no job that failed, was cancelled or is blocked");
         return Err(CommandError::new(Code::JobRefused, message).into());
     }
+    warn_of_old_text(&opened, &run);
     match format {
         Format::Json => output::json(&json!({
             "version": VERSION,

@@ -60,6 +60,9 @@ const MOST_SHOWN: usize = 40;
 
 /// Shows the run.
 pub(super) fn run(arguments: &Arguments) -> Result<Exit, Ending> {
+    if arguments.format == Format::Json {
+        MannerArguments::with_ids(arguments.ids).check_for_json()?;
+    }
     let store = match arguments.place.side() {
         Side::Program(store) => store,
         Side::Repository(dir) => {
@@ -282,6 +285,7 @@ fn more(count: usize, most: usize) -> String {
 struct ShowForm<'a> {
     version: u32,
     run: RunForm<'a>,
+    skipped_failures: usize,
     asked: Vec<AskedForm<'a>>,
     inputs: Vec<InputForm<'a>>,
     work: Vec<WorkForm<'a>>,
@@ -417,6 +421,7 @@ impl<'a> ShowForm<'a> {
         Self {
             version: VERSION,
             run: RunForm::of(record),
+            skipped_failures: story.skipped_failures(),
             asked: AskedForm::all(asked),
             inputs: inputs.collect(),
             work: story.works.iter().map(WorkForm::of).collect(),

@@ -12,7 +12,7 @@ use tidewheel_store::RunRecord;
 
 use super::side::{EitherArguments, Side};
 use super::{VERSION, of_jobs, show};
-use crate::error::Ending;
+use crate::error::{CommandError, Ending};
 use crate::exit::Exit;
 use crate::jobs::{self, DirArguments};
 use crate::output::{self, harmless};
@@ -44,7 +44,7 @@ pub(crate) struct Arguments {
     /// How the timeline is printed
     #[arg(long, value_enum, default_value_t)]
     format: TimelineFormat,
-    /// How many columns the text takes, from 40 to 200; as many as the terminal has, otherwise
+    /// With --format text: how many columns it takes, from 40 to 200; as many as the terminal has, otherwise
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(40..=200))]
     width: Option<u16>,
 }
@@ -63,6 +63,9 @@ enum TimelineFormat {
 
 /// Shows the timeline.
 pub(super) fn run(arguments: &Arguments) -> Result<Exit, Ending> {
+    if arguments.width.is_some() && arguments.format != TimelineFormat::Text {
+        return Err(CommandError::idle("--width", "only text has columns").into());
+    }
     match arguments.place.side() {
         Side::Repository(dir) => of_repository(&dir, arguments),
         Side::Program(store) => of_program(&store, arguments),
@@ -105,7 +108,7 @@ fn of_repository(dir: &DirArguments, arguments: &Arguments) -> Result<Exit, Endi
         TimelineFormat::Json => output::json(&JobsForm::of(&timeline, manifest.as_ref()))?,
         TimelineFormat::Svg => {
             let title = workflow.unwrap_or_else(|| id.to_string());
-            let status = format!("{}: {}", timeline.run.status, timeline.run.counts.said());
+            let status = format!("{}: {}", of_jobs::status_of(&timeline.run), timeline.run.counts.said());
             output::text(&picture(&title, &[id.to_string(), status], &bars, period))?;
         }
         TimelineFormat::Text => {
@@ -113,7 +116,8 @@ fn of_repository(dir: &DirArguments, arguments: &Arguments) -> Result<Exit, Endi
             let is_over = timeline.run.status.is_over();
             let mut head: Vec<(&str, String)> = Vec::new();
             head.extend(workflow.map(|workflow| ("workflow", workflow)));
-            head.push(("status", format!("{}: {}", timeline.run.status, timeline.run.counts.said())));
+            let status = format!("{}: {}", of_jobs::status_of(&timeline.run), timeline.run.counts.said());
+            head.push(("status", status));
             head.push(("created", moment(timeline.from, opened.now)));
             head.push((if is_over { "took" } else { "so far" }, took));
             let whole = Whole {

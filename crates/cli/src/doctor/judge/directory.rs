@@ -52,7 +52,7 @@ pub(super) fn place(facts: &Facts) -> Vec<Finding> {
             Finding::broken(
                 Check::Place,
                 ".tidewheel/jobs/runs",
-                "the directory of the manifests is no directory, and nobody knows the runs without them",
+                "the directory of the manifests is no directory, and the runs are unknown without them",
             )
             .todo(
                 "Move it away, and put the directory back from a backup: jobs of runs without manifests are not \
@@ -101,9 +101,9 @@ fn refused(facts: &Facts, refusal: &Refusal) -> Finding {
     Finding::broken(Check::Rights, file, format!("cannot be {verb}: {why}")).todo(todo)
 }
 
-/// Nothing can be removed by gc before there is a little room, since it has to write down what it does.
-const MAKE_ROOM: &str = "Make room on the disk: `du -sh .tidewheel/jobs/*/ | sort -h` shows the largest jobs. \
-    With a little room, `tidewheel jobs gc` removes those that have been over for a while.";
+/// What gc removes needs no room.
+const MAKE_ROOM: &str = "Make room on the disk: `tidewheel jobs gc` removes jobs that have been over for a while, \
+    and `du -sh .tidewheel/jobs/*/ | sort -h` shows the largest ones.";
 
 /// Less than this is too little for one more job with its log.
 const TOO_FEW_BYTES: u64 = 1 << 20;

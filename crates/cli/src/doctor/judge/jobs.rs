@@ -31,7 +31,7 @@ pub(super) fn lock(facts: &Facts, checkup: &Checkup) -> Vec<Finding> {
         found.push(stopped(TURN_LOCK, holder, "nothing is scheduled"));
     }
     if let Some(holder) = checkup.server.as_ref().filter(|holder| holder.is_stopped) {
-        found.push(stopped(SERVER_LOCK, holder, "nobody wakes up for retries and delays"));
+        found.push(stopped(SERVER_LOCK, holder, "no process wakes up for retries and delays"));
     }
     let is_late = facts.due.at.is_some_and(|at| facts.now.has_reached(at, LATE));
     if checkup.server.is_none() && (is_late || facts.due.watches) {
@@ -43,15 +43,15 @@ pub(super) fn lock(facts: &Facts, checkup: &Checkup) -> Vec<Finding> {
             Finding::warning(
                 Check::Lock,
                 ".tidewheel/jobs/index.due",
-                format!("{what}, and nobody is there to look"),
+                format!("{what}, and no process is there to look"),
             )
-            .todo("`tidewheel tick` looks, and leaves somebody who looks again; `tidewheel daemon` stays.")
+            .todo("`tidewheel tick` looks, and starts a process that looks again; `tidewheel daemon` stays.")
             .repair(Repair::Tick),
         );
     }
     if found.is_empty() {
         let turn = checkup.turn.as_ref().map_or_else(
-            || "nobody is scheduling just now".to_owned(),
+            || "no process is scheduling just now".to_owned(),
             |holder| format!("{} has its turn to schedule", named(holder)),
         );
         let server = checkup.server.as_ref().map_or_else(
@@ -72,8 +72,8 @@ fn in_the_way(checkup: &Checkup, check: Check) -> Vec<Finding> {
         }
         let (should, without) = match path.as_str() {
             "jobs/scheduler.lock" => ("a file that can be locked", "nothing can be scheduled"),
-            "jobs/daemon.lock" => ("a file that can be locked", "nobody can wait for retries and delays"),
-            "jobs/index.due" => ("a file of the index", "nobody can wait for retries and delays"),
+            "jobs/daemon.lock" => ("a file that can be locked", "no process can wait for retries and delays"),
+            "jobs/index.due" => ("a file of the index", "no process can wait for retries and delays"),
             _ if check == Check::Index => {
                 ("a file of the index", "every command that schedules reads all records")
             }
@@ -170,7 +170,7 @@ pub(super) fn leftovers(checkup: &Checkup) -> Vec<Finding> {
     };
     vec![
         Finding::warning(Check::Leftovers, format!(".tidewheel/{first}"), message)
-            .todo("It is in nobody's way, and --fix removes it.")
+            .todo("It is harmless, and --fix removes it.")
             .repair(Repair::Sweep),
     ]
 }

@@ -32,7 +32,7 @@ pub(super) fn records(facts: &Facts, checkup: &Checkup) -> Vec<Finding> {
                 format!(".tidewheel/jobs/{name}/job.json"),
                 format!("is in a directory whose name is no id: {why}"),
             )
-            .todo("Give the directory the id that the record has, or move it away. Nobody looks at it so."),
+            .todo("Give the directory the id that the record has, or move it away. No command reads it as it is."),
         );
     }
     for (path, Trouble { why, is_denied }) in &checkup.unreadable {
@@ -44,7 +44,7 @@ pub(super) fn records(facts: &Facts, checkup: &Checkup) -> Vec<Finding> {
                 there is one; without, `jobs explain` says less, until gc removes the job."
             }
             _ => {
-                "The record of the job is in order; move this away if nobody can mend it. \
+                "The record of the job is in order; move this away if it cannot be repaired. \
                 `jobs explain` says less without it."
             }
         };
@@ -79,7 +79,7 @@ fn record(id: &JobId, kept: &Kept, checkup: &Checkup) -> Option<Finding> {
         }
         Kept::Unreadable(Trouble { why, is_denied: true }) => {
             Finding::broken(Check::Records, file, format!("cannot be read: {why}")).todo(format!(
-                "{DENIED} Whoever may not read it does not see the job, and cannot schedule it."
+                "{DENIED} A user who may not read it does not see the job, and cannot schedule it."
             ))
         }
         Kept::Unreadable(Trouble { why, .. }) => {
@@ -89,15 +89,19 @@ fn record(id: &JobId, kept: &Kept, checkup: &Checkup) -> Option<Finding> {
             ))
         }
         Kept::Vacant if checkup.leftovers.iter().any(|path| is_within(path, id)) => return None,
-        Kept::Vacant => Finding::warning(
-            Check::Records,
-            format!(".tidewheel/jobs/{id}"),
-            "has no `job.json`, and without this record it is no job",
-        )
-        .todo(
-            "Put the record back from a backup, or remove the directory if nobody wants what is in it: gc \
-            leaves it.",
-        ),
+        Kept::Vacant => {
+            // What gc leaves are files that Tidewheel did not make; nothing is lost with those.
+            let of = if checkup.lost_records.contains(id) { Finding::broken } else { Finding::warning };
+            of(
+                Check::Records,
+                format!(".tidewheel/jobs/{id}"),
+                "has no `job.json`, and without this record it is no job",
+            )
+            .todo(
+                "Put the record back from a backup, or remove the directory if what is in it is not needed: gc \
+                leaves it.",
+            )
+        }
     })
 }
 
@@ -212,8 +216,8 @@ pub(super) fn runs(facts: &Facts, checkup: &Checkup) -> Vec<Finding> {
     found
 }
 
-/// Says of which runs records were deleted. What gc takes of a run that is over is none of these: it takes nothing of
-/// a run that may go on, and what is younger than a day only as a whole.
+/// Says of which runs records were deleted. What gc removes is none of these: it removes a run as a whole, with its
+/// manifest. An earlier release removed the jobs of a run that is over one by one.
 fn incomplete(now: Timestamp, checkup: &Checkup) -> Vec<Finding> {
     let mut runs: BTreeMap<&RunId, (Vec<&JobId>, Vec<&Brief>)> = BTreeMap::new();
     for (id, run) in &checkup.missing {
@@ -231,20 +235,23 @@ fn incomplete(now: Timestamp, checkup: &Checkup) -> Vec<Finding> {
         is_old && !left.iter().any(|job| job.is_open())
     };
     let judge = |(run, (gone, left)): (&RunId, (Vec<&JobId>, Vec<&Brief>))| {
-        if is_of_gc(&left) {
-            return None;
-        }
         let file = format!(".tidewheel/jobs/runs/{run}.json");
         let (is, it) = if gone.len() == 1 { ("is", "it") } else { ("are", "them") };
-        let message = format!("{} of the run {is} gone: somebody deleted {it}", jobs_named(&gone));
+        let message =
+            format!("{} of the run {is} gone: deleted by a person or another program", jobs_named(&gone));
         let todo = if left.is_empty() {
             format!(
                 "Put {it} back from a backup. Nothing is left of the run but this file: `tidewheel jobs gc` removes it."
             )
+        } else if is_of_gc(&left) {
+            format!(
+                "Put {it} back from a backup. If gc of an earlier release removed {it}, `tidewheel jobs gc` removes \
+                what is left of the run."
+            )
         } else {
-            format!("Put {it} back from a backup, or run the flow again. Nobody knows what came of {it}.")
+            format!("Put {it} back from a backup, or run the flow again. What came of {it} is not known.")
         };
-        Some(Finding::warning(Check::Runs, file, message).todo(todo))
+        Finding::broken(Check::Runs, file, message).todo(todo)
     };
-    runs.into_iter().filter_map(judge).collect()
+    runs.into_iter().map(judge).collect()
 }

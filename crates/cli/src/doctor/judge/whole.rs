@@ -43,7 +43,7 @@ pub(crate) fn judge(facts: &Facts) -> Vec<Finding> {
         found.extend(surroundings::templates(facts));
         found.extend(surroundings::agents(facts));
     }
-    found.extend(facts.store.iter().flat_map(|of| store::store(of, facts.now)));
+    found.extend(facts.store.iter().flat_map(store::store));
     found
 }
 

@@ -1,13 +1,11 @@
 //! What jobs leave in a repository: worktrees, and merges that stopped at a conflict.
 
+use tidewheel_runner::job::is_peoples_worktree;
 use tidewheel_store::jobs::Checkup;
 
 use super::whole::counted;
 use crate::doctor::facts::{Facts, Sentinel, Tree, TreeState};
 use crate::doctor::finding::{Check, Finding, Repair};
-
-/// How worktrees begin that people made for themselves.
-const PEOPLES: &str = "workspace-";
 
 /// Says which worktrees no job owns.
 pub(super) fn worktrees(facts: &Facts) -> Vec<Finding> {
@@ -24,7 +22,7 @@ pub(super) fn worktrees(facts: &Facts) -> Vec<Finding> {
 
 fn left_over(tree: &Tree) -> Option<Finding> {
     let Tree { name, state, is_owned } = tree;
-    if *is_owned || name.starts_with(PEOPLES) {
+    if *is_owned || is_peoples_worktree(name) {
         return None;
     }
     let file = format!(".tidewheel/tmp-worktrees/{name}");
@@ -34,9 +32,11 @@ fn left_over(tree: &Tree) -> Option<Finding> {
         TreeState::Clean => finding("is a worktree that no job owns; all in it is committed to a branch")
             .todo("`git worktree remove` removes it, and so does --fix. The branch stays.")
             .repair(repair),
-        TreeState::HalfMade => finding("is a worktree that no job owns, and whoever made it was cut off")
-            .todo("`git worktree remove --force --force` removes it, and so does --fix.")
-            .repair(repair),
+        TreeState::HalfMade => {
+            finding("is a worktree that no job owns, and the process that made it was cut off")
+                .todo("`git worktree remove --force --force` removes it, and so does --fix.")
+                .repair(repair)
+        }
         TreeState::Gone => finding("is known to git as a worktree, and is not there any more")
             .todo("`git worktree prune` lets git forget it, and so does --fix.")
             .repair(repair),

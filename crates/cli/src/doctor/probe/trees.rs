@@ -6,7 +6,7 @@ use std::path::Path;
 
 use serde_json::Value;
 use tidewheel_runner::git::{Repository, Worktree};
-use tidewheel_store::jobs::{Checkup, Kept};
+use tidewheel_store::jobs::{Checkup, Kept, read_regular};
 
 use crate::doctor::facts::{Sentinel, Tree, TreeState};
 use crate::error::cause;
@@ -46,13 +46,13 @@ fn name_in(folder: &Path, path: &Path) -> Option<String> {
     (name.components().count() == 1).then(|| name.to_string_lossy().into_owned())
 }
 
-/// Tells whether a job owns a worktree: by the name that it gave, or because a record names it. What cannot be read may
-/// own it, too.
+/// Returns whether a job may own a worktree: because a record names it, or by the name that a job gives. Here a guess only
+/// keeps what it should not: nothing is removed because of a name.
 fn is_owned(name: &str, checkup: &Checkup) -> bool {
     let ends_so = |id: &str| name.strip_suffix(id).is_some_and(|rest| rest.ends_with('-'));
     let names_it = |kept: &Kept| {
-        let Kept::Record { worktree: Some(path), .. } = kept else { return false };
-        Path::new(path).file_name().is_some_and(|last| last == name)
+        let Kept::Record { worktrees, .. } = kept else { return false };
+        worktrees.iter().any(|path| Path::new(path).file_name().is_some_and(|last| last == name))
     };
     checkup.jobs.iter().any(|(id, kept)| ends_so(id.as_str()) || names_it(kept))
         || checkup.strange.keys().any(|id| ends_so(id))
@@ -87,16 +87,20 @@ pub(super) fn sentinels(place: &Place) -> Vec<Sentinel> {
         .filter(|path| path.extension().is_some_and(|extension| extension == "json"))
         .map(|path| {
             let name = path.file_name().unwrap_or_default().to_string_lossy();
-            Sentinel { file: format!(".tidewheel/tmp/merge-conflicts/{name}"), job: job_of(&path) }
+            Sentinel { file: format!(".tidewheel/tmp/merge-conflicts/{name}"), job: job_of(place, &path) }
         })
         .collect();
     found.sort_by(|one, other| one.file.cmp(&other.file));
     found
 }
 
-fn job_of(path: &Path) -> Result<String, String> {
-    let text = fs::read_to_string(path).map_err(|error| cause(&error))?;
-    let value: Value = serde_json::from_str(&text).map_err(|error| error.to_string())?;
+fn job_of(place: &Place, path: &Path) -> Result<String, String> {
+    // A few names and a time.
+    const MOST: u64 = 1 << 20;
+    let rest = path.strip_prefix(&place.data).map_err(|error| error.to_string())?;
+    let bytes = read_regular(&place.data, rest, MOST).map_err(|error| cause(&error))?;
+    let bytes = bytes.ok_or_else(|| "it is gone".to_owned())?;
+    let value: Value = serde_json::from_slice(&bytes).map_err(|error| error.to_string())?;
     let job = value.get("job_id").and_then(Value::as_str);
     job.map(str::to_owned).ok_or_else(|| "it names no job".to_owned())
 }

@@ -63,7 +63,7 @@ impl<'a> Afters<'a> {
                 let on = view.find(after.job_id.as_str());
                 let mut next_out = NONE;
                 if let Some(on) = on {
-                    is_called |= is_handler(after.policy) && is_met(after, view.stands(on));
+                    is_called |= is_handler(after.policy) && calls(after, on, view);
                     if view.is_waiting(on) {
                         next_out = std::mem::replace(&mut this.first_out[on], number(this.edges.len()));
                     }
@@ -96,15 +96,18 @@ impl<'a> Afters<'a> {
                 continue;
             };
             let stands = view.stands(on as usize);
+            let is_other_run = is_of_another_run(job, on as usize, view);
             if stands.is_active() {
                 return Verdict::wait_on_deps(
                     WaitKind::Dependencies,
                     format!("waiting on job {}", after.job_id),
                 );
             }
-            if !after.policy.is_met_by(stands) {
+            let is_met =
+                after.policy.is_met_by(stands) || (is_other_run && is_optional(after, on as usize, view));
+            if !is_met {
                 if !is_handler(after.policy) {
-                    return unmet(after, stands);
+                    return unmet(after, stands, is_other_run);
                 }
                 course.not_called_by = Some(course.next);
             }
@@ -128,7 +131,7 @@ impl<'a> Afters<'a> {
         while at != NONE {
             let edge = self.edges[at as usize];
             let waiting = edge.of as usize;
-            if is_handler(edge.after.policy) && is_met(edge.after, view.stands(job)) {
+            if is_handler(edge.after.policy) && calls(edge.after, job, view) {
                 self.courses[waiting].is_called = true;
             }
             woken.push(waiting);
@@ -145,8 +148,12 @@ const fn is_handler(policy: AfterPolicy) -> bool {
     }
 }
 
-fn is_met(after: &After, stands: JobStatus) -> bool {
-    stands.is_terminal() && after.policy.is_met_by(stands)
+/// Returns whether a job that ended calls a handler. One whose loop gave up has failed, though it is on record as blocked.
+fn calls(after: &After, before: usize, view: &View<'_>) -> bool {
+    let stands = view.stands(before);
+    let has_failed =
+        after.policy == AfterPolicy::Failed && view.jobs[before].schedule.gave_up && stands.is_blocked();
+    stands.is_terminal() && (after.policy.is_met_by(stands) || has_failed)
 }
 
 fn unknown(after: &After, view: &View<'_>) -> Verdict {
@@ -158,8 +165,23 @@ fn unknown(after: &After, view: &View<'_>) -> Verdict {
     Verdict::block(WaitKind::Dependencies, detail)
 }
 
-fn unmet(after: &After, stands: JobStatus) -> Verdict {
-    if stands == JobStatus::Skipped {
+/// Returns whether the job before belongs to another run: `--after` and `--repeat` make such edges.
+fn is_of_another_run(job: usize, before: usize, view: &View<'_>) -> bool {
+    view.jobs[job].run != view.jobs[before].run
+}
+
+/// Returns whether a run goes on after a job of another one that did not succeed: its policy said that its failure is to
+/// be skipped.
+pub(in crate::job) fn is_optional(after: &After, before: usize, view: &View<'_>) -> bool {
+    after.policy == AfterPolicy::Success
+        && view.stands(before) == JobStatus::Skipped
+        && view.jobs[before].is_skipped_failure()
+}
+
+fn unmet(after: &After, stands: JobStatus, is_other_run: bool) -> Verdict {
+    // Within a run, what follows a job that was not needed is not needed either. A run that waits for another one is
+    // blocked instead: skipped as a whole, it would be called a success.
+    if stands == JobStatus::Skipped && !is_other_run {
         return not_needed(after, stands);
     }
     let detail = format!("dependency failed for job {} ({stands})", after.job_id);

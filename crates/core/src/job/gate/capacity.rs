@@ -20,7 +20,7 @@ pub(in crate::job) struct Slots<'a> {
 impl<'a> Slots<'a> {
     pub(in crate::job) fn new(view: &View<'a>, capacity: u32) -> Self {
         let mut this = Self { capacity, running: 0, by_name: BTreeMap::new() };
-        for job in view.jobs.iter().filter(|job| job.status == JobStatus::Running) {
+        for job in view.jobs.iter().filter(|job| job.holds_locks()) {
             this.take(job);
         }
         this
@@ -30,7 +30,7 @@ impl<'a> Slots<'a> {
     pub(in crate::job) fn judge(&self, job: usize, view: &View<'_>) -> Verdict {
         // The details name no count that changes from pass to pass: each change would be written.
         let wait = |detail| Wait::new(JobStatus::Queued, WaitKind::Capacity, detail).ready();
-        if self.running >= self.capacity {
+        if self.running >= self.capacity && !is_external(view.jobs[job]) {
             return wait(match self.capacity {
                 1 => "waiting for the one slot".to_owned(),
                 slots => format!("waiting for one of {slots} slots"),
@@ -46,11 +46,16 @@ impl<'a> Slots<'a> {
 
     /// Gives a job its slot.
     pub(in crate::job) fn take(&mut self, job: &'a Brief) {
-        self.running += 1;
+        self.running += u32::from(!is_external(job));
         if let Some(limit) = limit_of(job) {
             *self.by_name.entry(name_of(limit)).or_default() += 1;
         }
     }
+}
+
+/// Returns whether the work of a job is done elsewhere: it takes no slot of this machine, and counts under its own limit.
+fn is_external(job: &Brief) -> bool {
+    job.schedule.limits.as_deref().is_some_and(|limits| limits.external)
 }
 
 fn limit_of(job: &Brief) -> Option<&ConcurrencyLimit> {

@@ -33,7 +33,7 @@ struct Key {
 impl<'a> Locks<'a> {
     pub(in crate::job) fn new(view: &View<'a>) -> Self {
         let mut this = Self { keys: BTreeMap::new() };
-        for job in view.jobs.iter().filter(|job| job.status == JobStatus::Running) {
+        for job in view.jobs.iter().filter(|job| job.holds_locks()) {
             this.take(&job.schedule.locks);
         }
         this

@@ -17,7 +17,7 @@ mod rate;
 mod verdict;
 mod view;
 
-pub(super) use after::Afters;
+pub(super) use after::{Afters, is_optional};
 pub(super) use approval::judge as approval;
 pub(super) use artifact::Needs;
 pub(super) use breaker::judge as breaker;

@@ -12,6 +12,7 @@ use super::expand::Issues;
 use super::flat::Flat;
 use super::label::{Class, Label};
 use super::node::{Draft, Gate};
+use super::read::NODE_FIELDS;
 use super::scope::boolean;
 use crate::document;
 use crate::job::{Artifact, JobId, NodeId, RunId};
@@ -102,13 +103,14 @@ fn kind(draft: &Draft, label: &Label, issues: &mut Issues<'_>) {
 
 /// Takes out arguments that are empty texts: a parameter that nobody gave.
 fn drop_empty(draft: &mut Draft, label: &Label) {
-    let Draft { args, arg_places, .. } = draft;
+    let Draft { args, arg_places, empty_args, .. } = draft;
     args.retain(|name, value| {
         let is_empty = matches!(value, Value::String(text) if text.trim().is_empty());
         // What a placeholder stands for may be empty.
         let is_empty = is_empty && (label.args.contains(&name.as_str()) || !label.takes(name));
         if is_empty {
             arg_places.remove(name);
+            empty_args.push(name.clone());
         }
         !is_empty
     });
@@ -129,6 +131,9 @@ fn args(draft: &mut Draft, label: &Label, issues: &mut Issues<'_>) {
                 problem = problem.help(format!("did you mean `{near}`?"));
                 // Whoever misspells an argument has not forgotten it.
                 draft.arg_places.entry(near.to_owned()).or_insert_with(|| at.clone());
+            } else if NODE_FIELDS.contains(&name.as_str()) {
+                problem =
+                    problem.help(format!("it is a field of the node: write `{name} = …` beside `args`"));
             } else if !label.args.is_empty() {
                 problem = problem.help(format!("known are {}", label.args.join(", ")));
             }
@@ -212,6 +217,7 @@ fn needed(draft: &Draft, label: &Label, issues: &mut Issues<'_>) {
     });
     let place = ["script", "command"].into_iter().find_map(|name| draft.arg_places.get(name));
     let place = place.unwrap_or(&draft.place).clone();
+    fixes(draft, label, issues);
     match label.operation {
         "command.run" | "cicd.run" if given > 1 => {
             issues.node(
@@ -234,6 +240,61 @@ fn needed(draft: &Draft, label: &Label, issues: &mut Issues<'_>) {
             issues.node(&place, &draft.id, "sets both auto_resolve_command and auto_resolve_script args");
         }
         _ => check_git::needed(draft, label, issues),
+    }
+}
+
+/// Refuses a fix that is never tried, and the wish for one that is not there.
+fn fixes(draft: &Draft, label: &Label, issues: &mut Issues<'_>) {
+    const FIXES: [&str; 3] = ["auto_resolve_command", "auto_resolve_script", "auto_resolve_agent"];
+    let own = draft.args.get("auto_resolve").filter(|_| label.args.contains(&"auto_resolve"));
+    let gate = draft.gates.iter().find_map(|(gate, place)| match gate {
+        Gate::Cicd { auto_resolve: true, .. } => Some(place),
+        Gate::Cicd { .. } | Gate::Script { .. } | Gate::Approval { .. } => None,
+    });
+    let has_checks = draft.gates.iter().any(|(gate, _)| gate.name() != "approval");
+    let place_of = |name: &str| draft.arg_places.get(name).unwrap_or(&draft.place);
+    // A parameter without a value is a fix that this run does without.
+    let is_there = |name: &str| {
+        draft.arg_places.contains_key(name) || draft.empty_args.iter().any(|empty| empty == name)
+    };
+    let fix = FIXES.into_iter().find(|name| label.args.contains(name) && is_there(name));
+    match (own, gate) {
+        (_, Some(place)) if label.operation == "cicd.run" => {
+            let help = "control.gate.cicd has a fix and checks again";
+            issues.node_with_help(
+                place,
+                &draft.id,
+                "sets auto_resolve, which does nothing for cicd.run",
+                help,
+            );
+        }
+        (own, gate) if label.operation == "gate.cicd" && fix.is_none() => {
+            let place = match own {
+                Some(Value::Bool(true)) => Some(place_of("auto_resolve")),
+                Some(_) => None,
+                None => gate,
+            };
+            if let Some(place) = place {
+                let help = "write args.auto_resolve_command or args.auto_resolve_script, which is run before the checks are run again";
+                issues.node_with_help(place, &draft.id, "sets auto_resolve, but nothing that resolves", help);
+            }
+        }
+        (own, gate) => {
+            let Some(fix) = fix else { return };
+            if own.is_none() && gate.is_none() && !draft.unread.gates {
+                let message = format!("sets {fix}, which is run only with auto_resolve");
+                issues.node_with_help(
+                    place_of(fix),
+                    &draft.id,
+                    &message,
+                    "write auto_resolve = true beside it",
+                );
+            } else if label.operation == "gate.cicd" && !has_checks && !draft.unread.gates {
+                let message = format!("sets {fix}, but has no script that could fail");
+                let help = "write gates = [{ kind = \"cicd\", script = \"…\" }]";
+                issues.node_with_help(place_of(fix), &draft.id, &message, help);
+            }
+        }
     }
 }
 

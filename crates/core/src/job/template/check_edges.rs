@@ -7,9 +7,10 @@ use super::expand::Issues;
 use super::flat::Flat;
 use super::graph::{Edge, Graph, Made};
 use super::head;
-use super::node::{Place, Target};
+use super::node::{Gate, Place, Target};
 use crate::document;
 use crate::job::{AfterPolicy, Artifact, NodeOutcome};
+use crate::view::abridged_chain;
 
 /// The edges of a template that was checked.
 #[derive(Debug)]
@@ -79,7 +80,37 @@ pub(super) fn whole(flat: &Flat, issues: &mut Issues<'_>) -> Option<Checked> {
             issues.node_with_help(&edge_places[at], from, &message, &help);
         }
     }
+    retries(flat, &loops, issues);
     if has_circle || circles(flat, &graph, issues) { None } else { Some(Checked { graph, loops }) }
+}
+
+/// Refuses `retry` where it bounds nothing: it is for loops, and attempts of a job are its policy's.
+fn retries(flat: &Flat, loops: &[Edge], issues: &mut Issues<'_>) {
+    let mut has_loop = vec![false; flat.nodes.len()];
+    loops.iter().for_each(|edge| has_loop[edge.from] = true);
+    for (draft, has_loop) in flat.nodes.iter().zip(has_loop) {
+        let (Some((retry, place)), Some(label)) = (&draft.retry, draft.label) else { continue };
+        let is_until_gate = retry.mode == "until_gate";
+        let has_script = draft.gates.iter().any(|(gate, _)| match gate {
+            Gate::Script { .. } | Gate::Cicd { .. } => true,
+            Gate::Approval { .. } => false,
+        });
+        // A stop condition counts its attempts, however it came to them.
+        let counts = label.operation == "gate.stop_condition" && is_until_gate;
+        let is_gate = has_script || label.is_control() && label.operation != "gate.stop_condition";
+        if !has_loop && !counts {
+            let help = format!(
+                "`retry` is for loops: write on.failed with a node that comes before; for more attempts write \
+                 max_retries below [[policies]] with match = {{ name = \"{}\" }}",
+                draft.id
+            );
+            issues.node_with_help(place, &draft.id, "sets retry, but none of its edges is a loop", &help);
+        } else if is_until_gate && !is_gate && !draft.unread.gates {
+            let help = "write gates = [{ kind = \"script\", script = \"…\" }], or mode = \"on_failure\"";
+            let message = "has retry mode `until_gate`, but no gate that could open";
+            issues.node_with_help(place, &draft.id, message, help);
+        }
+    }
 }
 
 fn unknown(flat: &Flat, target: &Target, id: &str, what: &str, issues: &mut Issues<'_>) {
@@ -198,7 +229,7 @@ fn circles(flat: &Flat, graph: &Graph, issues: &mut Issues<'_>) -> bool {
     for round in &circles {
         let names: Vec<&str> = round.iter().map(|node| flat.nodes[*node].id.as_str()).collect();
         let place = flat.nodes[round[0]].place.clone();
-        issues.whole(&place, &format!("has a cycle: {}", names.join(" -> ")));
+        issues.whole(&place, &format!("has a cycle: {}", abridged_chain(&names)));
     }
     !circles.is_empty()
 }

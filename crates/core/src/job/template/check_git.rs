@@ -39,6 +39,16 @@ pub(super) fn name(name: &str, value: &Value, path: &str) -> Option<Problem> {
     wrong.map(|error| Problem::new(path, error.to_string()))
 }
 
+/// Returns how the purpose of a worktree begins if worktrees of that name are for others, and for whom they are.
+#[must_use]
+pub fn taken_purpose(purpose: &str) -> Option<(&'static str, &'static str)> {
+    let is_of_merge = purpose == "integrate" || purpose.starts_with("integrate-");
+    [("workspace", "people"), ("tidewheel-workspace", "people")]
+        .into_iter()
+        .find(|(taken, _)| purpose.starts_with(taken))
+        .or_else(|| is_of_merge.then_some(("integrate", "the merges of plans")))
+}
+
 /// Checks that there is what an operation on git needs.
 pub(super) fn needed(draft: &Draft, label: &Label, issues: &mut Issues<'_>) {
     let has = |name: &str| draft.arg_places.contains_key(name);
@@ -46,7 +56,6 @@ pub(super) fn needed(draft: &Draft, label: &Label, issues: &mut Issues<'_>) {
     let place =
         |names: &[&str]| names.iter().find_map(|name| draft.arg_places.get(*name)).unwrap_or(&draft.place);
     match label.operation {
-        "git.stage_commit" if !has("message") => issues.node(&draft.place, &draft.id, &missing("message")),
         "git.integrate_plan_branch" if !has("target") => {
             issues.node(&draft.place, &draft.id, &missing("target"));
         }
@@ -68,9 +77,9 @@ pub(super) fn needed(draft: &Draft, label: &Label, issues: &mut Issues<'_>) {
         }
         "worktree.prepare" => {
             let purpose = draft.args.get("purpose").and_then(Value::as_str).unwrap_or_default().trim();
-            if purpose.starts_with("workspace") {
-                let message = "has a purpose arg that begins with `workspace`, which is for people";
-                issues.node(place(&["purpose"]), &draft.id, message);
+            if let Some((taken, by)) = taken_purpose(purpose) {
+                let message = format!("has a purpose arg that begins with `{taken}`, which is for {by}");
+                issues.node(place(&["purpose"]), &draft.id, &message);
             } else if purpose.len() > LONGEST_PURPOSE {
                 let message = format!("has a purpose arg with more than {LONGEST_PURPOSE} characters");
                 issues.node(place(&["purpose"]), &draft.id, &message);

@@ -9,6 +9,7 @@ use serde_json::{Map, Value};
 use super::check;
 use super::check_edges::Checked;
 use super::check_prompts;
+use super::check_scripts;
 use super::flat::{self, Flat};
 use super::graph::Graph;
 use super::label::Label;
@@ -49,6 +50,7 @@ pub(super) struct Node {
     pub(super) preconditions: Vec<Precondition>,
     pub(super) pin: Option<Option<Branch>>,
     pub(super) gates: Vec<Gate>,
+    pub(super) errexit: bool,
     pub(super) retry: Option<Retry>,
     pub(super) loops: Vec<(NodeOutcome, usize)>,
     pub(super) routes: Vec<usize>,
@@ -111,6 +113,7 @@ impl Template {
         let policies =
             policies::of_nodes(&flat, rules, graph.as_mut().map(|checked| &mut checked.graph), &mut issues);
         check_prompts::of_policies(&flat, &policies, agents, &mut issues);
+        check_scripts::whole(&flat, &policies, &mut issues);
         match graph {
             Some(graph) if issues.count() == 0 => Ok(self.checked(params.values, flat, graph, policies)),
             Some(_) | None => Err(issues.finish(&flat)),
@@ -192,7 +195,7 @@ struct Edges {
 /// Returns a node that was checked. Invariant: its id and its label are some.
 fn node(draft: Draft, chosen: policies::Chosen, edges: Edges, missing: &[MissingProducer]) -> Option<Node> {
     let artifacts = |named: Vec<super::node::Named>| named.into_iter().map(|named| named.artifact).collect();
-    let retry = match draft.retry {
+    let retry = match draft.retry.map(|(retry, _)| retry) {
         None if !edges.loops.is_empty() => Some(Retry { mode: "on_failure".to_owned(), budget: 1 }),
         retry => retry,
     };
@@ -207,6 +210,7 @@ fn node(draft: Draft, chosen: policies::Chosen, edges: Edges, missing: &[Missing
         locks: draft.locks,
         preconditions: draft.preconditions,
         pin: draft.pin,
+        errexit: draft.errexit.is_none_or(|(errexit, _)| errexit),
         gates: draft.gates.into_iter().map(|(gate, _)| gate).collect(),
         retry,
         loops: edges.loops,

@@ -55,6 +55,12 @@ impl Label {
         self.args.contains(&arg) || self.operation == "prompt.resolve"
     }
 
+    /// Returns whether it runs texts that a shell reads.
+    #[must_use]
+    pub fn runs_scripts(&self) -> bool {
+        !self.gates.is_empty() || SCRIPT_ARGS.iter().any(|arg| self.args.contains(arg))
+    }
+
     /// Tells whether it only steers.
     #[must_use]
     pub fn is_control(&self) -> bool {
@@ -73,6 +79,10 @@ const fn builtin(uses: &'static str, operation: &'static str) -> Label {
 const fn control(uses: &'static str, operation: &'static str) -> Label {
     Label { uses, class: Class::Control, operation, args: &[], gates: &[] }
 }
+
+/// The arguments that a shell reads where they are texts.
+pub(super) const SCRIPT_ARGS: [&str; 4] =
+    ["command", "script", "auto_resolve_command", "auto_resolve_script"];
 
 /// Where a prompt may come from.
 const PROMPT_ARGS: &[&str] = &["prompt_text", "prompt_file", "command", "script", "config"];

@@ -11,9 +11,9 @@ use super::policies;
 use crate::document::{Problem, Problems};
 use crate::job::{
     After, Approval, Artifact, Branch, JobId, Limits, Loop, MANIFEST_VERSION, Manifest, ManifestNode,
-    Metadata, Needed, NodeId, NodeOutcome, PinnedHead, Record, RunId, Schedule,
+    Metadata, Needed, NodeId, NodeOutcome, PinnedHead, Record, RunId, Schedule, script_argv, script_shown,
 };
-use crate::policy::{ConcurrencyLimit, OnFailure, Priority, RateLimit};
+use crate::policy::{ConcurrencyLimit, ExecutionMode, IdempotencyKey, OnFailure, Priority, RateLimit};
 use crate::time::Timestamp;
 
 /// How a template is enqueued.
@@ -116,7 +116,7 @@ impl Expanded {
                 after.map(|(before, policy)| json!([self.nodes[*before].id, policy])).collect();
             let loops = node.loops.iter();
             let loops: Vec<Value> = loops.map(|(on, to)| json!([on, self.nodes[*to].id])).collect();
-            json!({
+            let mut kept = json!({
                 "id": node.id,
                 "name": node.name,
                 "kind": node.kind,
@@ -134,7 +134,11 @@ impl Expanded {
                 "missing_producer": node.missing_producer,
                 "policy": node.policy.to_record(),
                 "schemas": node.schemas,
-            })
+            });
+            if !node.errexit {
+                kept["errexit"] = json!(false);
+            }
+            kept
         };
         let nodes: Vec<Value> = self.nodes.iter().enumerate().map(node).collect();
         let whole = json!({ "id": self.id, "version": self.version, "nodes": nodes });
@@ -227,6 +231,8 @@ impl Expanded {
             limits: self.limits(node, wish),
             not_before: begins,
             ready_at: None,
+            external: None,
+            gave_up: false,
             wait_reason: None,
             waited_on: Vec::new(),
         })
@@ -238,7 +244,12 @@ impl Expanded {
         let key = node.key.as_ref().and_then(|(text, scope)| {
             let key = policies::filled_key(text, &self.scopes[*scope], node.id.as_str(), wish.run.as_str());
             // Invariant: it was filled once before, with another run.
-            Some(format!("{}/{}:{}", self.id, node.id, key.ok()?))
+            let key = key.ok()?;
+            Some(match policy.idempotency_key.as_ref().and_then(IdempotencyKey::scope) {
+                // No template has an id that begins so.
+                Some(scope) => format!("@{scope}:{key}"),
+                None => format!("{}/{}:{key}", self.id, node.id),
+            })
         });
         let may_be_refused = policy.circuit_breaker.is_some() || policy.deadline.span().is_some();
         let knows_more =
@@ -259,6 +270,7 @@ impl Expanded {
             idempotency_key: key,
             deadline: policy.deadline.span().map(|span| wish.now.saturating_add(span)),
             has_recourse: may_be_refused && (knows_more || policy.fallback.is_some()),
+            external: policy.execution_mode == Some(ExecutionMode::External),
         };
         (limits != Limits::default()).then(|| Box::new(limits))
     }
@@ -275,6 +287,7 @@ impl Expanded {
                 uses: node.label.uses.to_owned(),
                 args: node.args.clone(),
                 gates: node.gates.iter().filter_map(|gate| serde_json::to_value(gate).ok()).collect(),
+                errexit: node.errexit && node.label.runs_scripts(),
                 produces: node.produces.iter().map(made).collect(),
                 policy: node.policy.to_record(),
                 rule: node.rule.clone(),
@@ -339,7 +352,7 @@ fn command(node: &Node) -> Vec<String> {
             words.iter().map(|word| word.as_str().unwrap_or_default().to_owned()).collect()
         }
         (Some(Value::String(script)), _) | (None, Some(Value::String(script))) => {
-            vec!["sh".to_owned(), "-c".to_owned(), script.clone()]
+            script_shown(&script_argv(script, node.errexit))
         }
         _ => vec![node.label.uses.to_owned()],
     }

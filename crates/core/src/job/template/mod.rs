@@ -9,6 +9,7 @@ mod check;
 mod check_edges;
 mod check_git;
 mod check_prompts;
+mod check_scripts;
 mod expand;
 mod flat;
 mod graph;
@@ -24,6 +25,7 @@ mod read;
 mod scope;
 
 pub use bind::{BindError, Flag, Inputs};
+pub use check_git::taken_purpose;
 pub use expand::{Expanded, MOST_NODES};
 pub use label::{Class, LABELS, Label};
 pub use load::{MOST_BYTES, MOST_DEPTH, Source, Template};

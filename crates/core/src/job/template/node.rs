@@ -54,6 +54,8 @@ pub(super) struct Draft {
     pub(super) uses_place: Place,
     pub(super) args: Map<String, Value>,
     pub(super) arg_places: BTreeMap<String, Place>,
+    /// The arguments that were empty texts, and were taken out: parameters without a value.
+    pub(super) empty_args: Vec<String>,
     pub(super) after: Vec<(Target, AfterPolicy)>,
     pub(super) needs: Vec<Named>,
     pub(super) produces: BTreeMap<NodeOutcome, Vec<Named>>,
@@ -62,7 +64,10 @@ pub(super) struct Draft {
     /// The branch whose head it is pinned to; the current one where none is named.
     pub(super) pin: Option<Option<Branch>>,
     pub(super) gates: Vec<(Gate, Place)>,
-    pub(super) retry: Option<Retry>,
+    /// Whether its scripts end at the first line that fails, and where that is said.
+    pub(super) errexit: Option<(bool, Place)>,
+    /// How often its loops go back, and where that is said.
+    pub(super) retry: Option<(Retry, Place)>,
     pub(super) on: Vec<(NodeOutcome, Target)>,
     pub(super) tags: Vec<String>,
     pub(super) unread: Unread,

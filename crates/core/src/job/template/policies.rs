@@ -12,9 +12,7 @@ use super::node::{Draft, Place};
 use super::scope::{Filler, Found, MOST_EXPANDED, Scope, Unfilled, Wrong};
 use crate::document::{self, Problem};
 use crate::job::{AfterPolicy, NodeOutcome};
-use crate::policy::{
-    Compensation, Fallback, IdempotencyKey, Matcher, NodeInfo, Overrides, Policy, Resolved, Rules,
-};
+use crate::policy::{Compensation, Fallback, Matcher, NodeInfo, Overrides, Policy, Resolved, Rules};
 
 /// The policy of a node.
 #[derive(Debug)]
@@ -170,10 +168,8 @@ fn choose(flat: &Flat, draft: &Draft, own: &[Rules], config: &Rules) -> (Chosen,
 }
 
 fn key_of(policy: &Resolved, part: usize) -> Option<(String, usize)> {
-    match &policy.idempotency_key {
-        Some(IdempotencyKey::Template(text)) => Some((text.clone(), part)),
-        Some(IdempotencyKey::Function(_)) | None => None,
-    }
+    let text = policy.idempotency_key.as_ref()?.template()?;
+    Some((text.to_owned(), part))
 }
 
 /// Returns the key of a node in a run.

@@ -10,7 +10,7 @@ use super::head::{FIELDS, tables};
 use super::label::Label;
 use super::node::{Draft, Place, Target, Unread};
 use super::part;
-use super::scope::{Scope, Unfilled, Wrong};
+use super::scope::{Scope, Unfilled, Wrong, boolean};
 use crate::document::{self, Data, Entry, Node, Problem, Report, Table};
 use crate::job::{AfterPolicy, MissingProducer, NodeId, NodeOutcome, Retry, contract};
 use crate::policy::{self, Kind, Matcher, Policy};
@@ -242,6 +242,7 @@ impl Reader<'_, '_, '_> {
             uses_place,
             args: Map::new(),
             arg_places: std::collections::BTreeMap::new(),
+            empty_args: Vec::new(),
             after: Vec::new(),
             needs: Vec::new(),
             produces: std::collections::BTreeMap::new(),
@@ -249,6 +250,7 @@ impl Reader<'_, '_, '_> {
             preconditions: Vec::new(),
             pin: None,
             gates: Vec::new(),
+            errexit: None,
             retry: None,
             on: Vec::new(),
             tags: Vec::new(),
@@ -268,7 +270,10 @@ impl Reader<'_, '_, '_> {
         let before = self.unread();
         draft.gates = part::gates(self, &mut table);
         draft.unread.gates = self.unread() > before;
-        draft.retry = self.retry(&mut table);
+        draft.errexit = self
+            .value(&mut table, "errexit", boolean)
+            .map(|errexit| (errexit, self.place(table.place_of("errexit"))));
+        draft.retry = self.retry(&mut table).map(|retry| (retry, self.place(table.place_of("retry"))));
         draft.tags = table
             .list("tags", self.report, |node| match &node.data {
                 Data::String(tag) if !tag.trim().is_empty() => Ok(tag.clone().into_owned()),
@@ -407,7 +412,12 @@ impl Reader<'_, '_, '_> {
             table.take("retry");
             return None;
         }
+        let before = self.unread();
         let mut retry = table.table("retry", self.report)?;
+        // What a parameter says may differ from run to run, and the budget counts in some of them.
+        let is_never = retry
+            .peek("mode")
+            .is_some_and(|entry| matches!(&entry.value.data, Data::String(mode) if mode == "never"));
         let mode = self.text(&mut retry, "mode");
         let budget = self.value(&mut retry, "budget", super::scope::number);
         if let Some(mode) = &mode
@@ -415,7 +425,14 @@ impl Reader<'_, '_, '_> {
         {
             retry.fail_with_words("mode", &MODES, mode, self.report);
         }
+        if is_never && budget.is_some() {
+            let message = "has no effect with mode `never`, after which nothing comes back".to_owned();
+            retry.fail("budget", message, self.report);
+        }
         retry.finish(self.report, &["mode", "budget"]);
+        if self.unread() > before {
+            return None;
+        }
         let mode = mode.unwrap_or_else(|| "on_failure".to_owned());
         let budget = if mode == "never" { 0 } else { budget.unwrap_or(1) };
         Some(Retry { mode, budget })
@@ -423,7 +440,7 @@ impl Reader<'_, '_, '_> {
 }
 
 /// The fields of a node.
-const NODE_FIELDS: &[&str] = &[
+pub(super) const NODE_FIELDS: &[&str] = &[
     "id",
     "name",
     "kind",
@@ -435,6 +452,7 @@ const NODE_FIELDS: &[&str] = &[
     "locks",
     "preconditions",
     "gates",
+    "errexit",
     "retry",
     "on",
     "tags",

@@ -19,7 +19,7 @@ pub use field::{Field, Known, LIST_FIELDS, SHOW_FIELDS, TABLE_FIELDS, show_json,
 pub use find::{FindError, find, find_id, find_run, find_run_id};
 pub use flow::{FlowAsk, FlowEdge, FlowLink, FlowNode, FlowPart, FlowView};
 pub use list::{List, ListAsk, counted_number};
-pub use runs::{RunCounts, RunLine, RunStatus};
+pub use runs::{RunCounts, RunLine, RunStatus, said_of_skipped_failures};
 pub use schedule::{Row, Schedule, ScheduleAsk, ScheduleForm};
 pub use short::ShortIds;
 pub use timeline::{Timeline, TimelineAttempt, TimelineRow};

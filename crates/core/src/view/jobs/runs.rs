@@ -41,8 +41,10 @@ pub struct RunCounts {
     pub blocked: usize,
     /// Ended by a person.
     pub cancelled: usize,
-    /// Not needed.
+    /// Not needed, or failed and skipped by their policy.
     pub skipped: usize,
+    /// Those of the skipped that failed.
+    pub skipped_failures: usize,
     /// On record no more, or their records cannot be read.
     pub missing: usize,
 }
@@ -71,7 +73,7 @@ impl<'a> RunLine<'a> {
     #[must_use]
     pub fn of(id: &'a RunId, mut jobs: Vec<&'a Brief>) -> Self {
         jobs.sort_by(|one, other| (one.created_at, &one.id).cmp(&(other.created_at, &other.id)));
-        let counts = RunCounts::of(jobs.iter().map(|job| job.status));
+        let counts = RunCounts::of(jobs.iter().copied());
         let status = RunStatus::of(&jobs);
         let created_at = jobs.first().map(|job| job.created_at).unwrap_or_default();
         let ends = jobs.iter().filter_map(|job| job.finished_at).max();
@@ -119,12 +121,23 @@ impl RunStatus {
     }
 }
 
+/// Says how many failures were skipped: `1 failure skipped`; `None` if none was.
+#[must_use]
+pub fn said_of_skipped_failures(count: usize) -> Option<String> {
+    match count {
+        0 => None,
+        1 => Some("1 failure skipped".to_owned()),
+        more => Some(format!("{} failures skipped", super::counted_number(more))),
+    }
+}
+
 impl RunCounts {
     /// Counts.
-    pub fn of(statuses: impl Iterator<Item = JobStatus>) -> Self {
+    pub fn of<'a>(jobs: impl Iterator<Item = &'a Brief>) -> Self {
         let mut counts = Self::default();
-        for status in statuses {
-            let count = match status {
+        for job in jobs {
+            counts.skipped_failures += usize::from(job.is_skipped_failure());
+            let count = match job.status {
                 JobStatus::Queued => &mut counts.queued,
                 JobStatus::WaitingOnDeps | JobStatus::WaitingOnApproval | JobStatus::WaitingOnLocks => {
                     &mut counts.waiting
@@ -141,10 +154,17 @@ impl RunCounts {
         counts
     }
 
+    /// Says what a run that succeeded went without: `1 failure skipped`; `None` if nothing failed.
+    #[must_use]
+    pub fn said_of_skipped_failures(&self) -> Option<String> {
+        said_of_skipped_failures(self.skipped_failures)
+    }
+
     /// Says the counts in words, those that are not zero: `2 succeeded, 1 failed`.
     #[must_use]
     pub fn said(&self) -> String {
-        let Self { queued, waiting, running, succeeded, failed, blocked, cancelled, skipped, missing } = self;
+        let Self { queued, waiting, running, succeeded, failed, blocked, cancelled, missing, .. } = self;
+        let skipped = &self.skipped.saturating_sub(self.skipped_failures);
         let parts = [
             (running, "running"),
             (queued, "queued"),
@@ -153,6 +173,7 @@ impl RunCounts {
             (failed, "failed"),
             (blocked, "blocked"),
             (cancelled, "cancelled"),
+            (&self.skipped_failures, "failed and skipped"),
             (skipped, "skipped"),
             (missing, "missing"),
         ];

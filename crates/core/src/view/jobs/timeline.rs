@@ -353,6 +353,7 @@ impl<'w, 'g, 'a> Walk<'w, 'g, 'a> {
             // Whoever was retried has waited for a time, whatever it waited for besides.
             WaitKind::Schedule => !self.has_retried || self.job.schedule.limits.is_some(),
             WaitKind::PinnedHead | WaitKind::Preconditions | WaitKind::Locks | WaitKind::Capacity => true,
+            WaitKind::External => false,
         };
         let waited_on = || self.job.schedule.waited_on.iter().rev().copied().find(told);
         match waits_now.or_else(waited_on) {
@@ -361,7 +362,7 @@ impl<'w, 'g, 'a> Walk<'w, 'g, 'a> {
             Some(WaitKind::Approval) => Doing::Approval,
             Some(WaitKind::PinnedHead | WaitKind::Preconditions) => Doing::World,
             Some(WaitKind::Schedule) => Doing::Waiting,
-            Some(WaitKind::Dependencies) | None => Doing::Queue,
+            Some(WaitKind::Dependencies | WaitKind::External) | None => Doing::Queue,
         }
     }
 

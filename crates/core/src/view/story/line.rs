@@ -32,7 +32,7 @@ pub enum UndoState {
         /// Since when, if somebody knows the time.
         at: Option<Timestamp>,
     },
-    /// All that can be undone is undone.
+    /// All that can be undone was, or the run was cancelled before.
     Ended,
 }
 

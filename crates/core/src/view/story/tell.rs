@@ -61,6 +61,12 @@ impl Story {
         Self { identities, ..Self::default() }
     }
 
+    /// Returns how many failures were skipped: the policies of their work let them pass.
+    #[must_use]
+    pub fn skipped_failures(&self) -> usize {
+        self.works.iter().filter(|work| work.state == WorkState::Skipped).count()
+    }
+
     /// Tells the story of the lines of a log.
     ///
     /// ```

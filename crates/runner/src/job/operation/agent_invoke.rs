@@ -1,7 +1,7 @@
 //! `agent.invoke`: an agent, which is a program, gets a prompt and says something. Which program is configured.
 
 use serde_json::Value;
-use tidewheel_core::job::{Agent, Artifact, Metadata, NodeOutcome};
+use tidewheel_core::job::{Agent, Artifact, Metadata, NodeOutcome, script_shown};
 
 use super::around::AgentProgram;
 use super::execution_root::{ExecutionRootError, beneath_root, execution_root};
@@ -38,7 +38,7 @@ pub(super) fn run(node: &Node<'_>, execute: &mut Execute<'_>) -> NodeEnd {
     let ended = execute(task);
     let mut end = NodeEnd::of("agent.invoke", &ended);
     end.metadata.push((Metadata::AGENT_NAME, name.into()));
-    end.metadata.push((Metadata::AGENT_COMMAND, agent.argv.join(" ").into()));
+    end.metadata.push((Metadata::AGENT_COMMAND, script_shown(&agent.argv).join(" ").into()));
     let Ok(ended) = ended else { return end };
     end.metadata.push((Metadata::AGENT_EXIT_CODE, ended.end.exit_code().into()));
     let made = if ended.stdout.is_truncated && node.node.produces.contains_key(&end.outcome) {

@@ -14,7 +14,9 @@ pub(super) fn run(node: &Node<'_>) -> NodeEnd {
     };
     match approval.state {
         ApprovalState::Approved => NodeEnd::succeeded("approved"),
-        ApprovalState::Pending => NodeEnd::blocked("approval gate blocked: nobody has decided yet"),
+        ApprovalState::Pending => {
+            NodeEnd::blocked("approval gate blocked: it was neither approved nor rejected")
+        }
         ApprovalState::Rejected => {
             let what = format!("rejected: {}", reason(approval));
             NodeEnd::failed(what, NodeEnd::BLOCKED).non_retryable()

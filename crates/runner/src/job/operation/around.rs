@@ -45,6 +45,18 @@ pub trait Around: fmt::Debug {
     /// It cannot be written, or the attempt is not this process's any more.
     fn note(&self, values: &[(&str, Value)]) -> io::Result<()>;
 
+    /// Reads a value of the metadata of the record as it is now.
+    ///
+    /// # Errors
+    /// It cannot be read, or the attempt is not this process's any more.
+    fn noted(&self, name: &str) -> io::Result<Option<Value>>;
+
+    /// Reads a value of the metadata of every record of the run that has it.
+    ///
+    /// # Errors
+    /// The manifest of the run cannot be read.
+    fn noted_in_run(&self, name: &str) -> io::Result<Vec<Value>>;
+
     /// Adds a line to what the job says.
     fn say(&self, line: &str);
 
@@ -64,7 +76,7 @@ pub struct AgentProgram {
     pub env: Vec<(OsString, OsString)>,
     /// How long it may take.
     pub timeout: Option<Duration>,
-    /// Where it runs, relative to the root; where its node runs, if nobody says.
+    /// Where it runs, relative to the root; by default where its node runs.
     pub cwd: Option<String>,
 }
 

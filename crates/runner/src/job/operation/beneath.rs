@@ -2,6 +2,7 @@
 
 use std::fs::{self, File};
 use std::io::{self, Read as _, Write as _};
+use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Component, Path, PathBuf};
 
 use rustix::fs::{CWD, Mode, OFlags, ResolveFlags, openat, openat2};
@@ -36,6 +37,11 @@ pub(super) fn open_plain(directory: &Path, path: &str) -> Result<Option<File>, B
     }
 }
 
+/// Reads an ordinary file beneath a directory, where no link is followed; `None` if that is not to be had.
+pub(in crate::job) fn read_plain(directory: &Path, path: &str, most: u64) -> Option<Vec<u8>> {
+    read_file(open_plain(directory, path).ok()??, most).ok()
+}
+
 /// Reads an open file.
 pub(super) fn read_file(file: File, most: u64) -> Result<Vec<u8>, BeneathError> {
     if !file.metadata()?.is_file() {
@@ -58,7 +64,10 @@ pub(super) fn write(directory: &Path, path: &str, bytes: &[u8]) -> io::Result<()
     let temporary = real.join(format!(".{}.{}.tmp", name.to_string_lossy(), std::process::id()));
     // What a process with our number left behind when it died is in nobody's way.
     fs::remove_file(&temporary).ok();
-    let written = File::create_new(&temporary).and_then(|mut file| {
+    // What a job keeps for itself is for its owner only.
+    let mode = if path.starts_with("jobs/") { 0o600 } else { 0o666 };
+    let made = fs::OpenOptions::new().write(true).create_new(true).mode(mode).open(&temporary);
+    let written = made.and_then(|mut file| {
         file.write_all(bytes)?;
         file.sync_all()?;
         fs::rename(&temporary, real.join(name))?;

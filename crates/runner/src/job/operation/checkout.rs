@@ -12,6 +12,7 @@ use super::names::{Done, stopped};
 use super::node::{Execute, Node, NodeEnd};
 use crate::git::{Call, GitError, LockError, Repository, complaint};
 use crate::job::attempt::{End, Ended};
+use crate::job::worktree::is_peoples_worktree;
 use crate::process::harmless;
 
 /// What changes all the time and is nobody's work: it is never committed and never part of a patch, wherever it lies.
@@ -52,7 +53,7 @@ impl Checkout {
         let repository = Repository::asked_by(node.around.git(), &top);
         clear_locks(node, &repository, operation)?;
         let name = top.file_name().unwrap_or_default();
-        let is_of_jobs = is_of_jobs && !name.as_encoded_bytes().starts_with(b"workspace-");
+        let is_of_jobs = is_of_jobs && name.to_str().is_some_and(|name| !is_peoples_worktree(name));
         Ok(Self { repository, is_of_jobs })
     }
 

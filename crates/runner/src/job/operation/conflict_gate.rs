@@ -5,6 +5,7 @@ use std::path::Path;
 
 use serde_json::Value;
 use tidewheel_core::job::{Branch, NodeOutcome, Slug};
+use tidewheel_core::view::abridged_list;
 
 use super::checkout::{Checkout, failed, is_cut_off};
 use super::names::{self, Done, text};
@@ -38,14 +39,15 @@ fn judge(node: &Node<'_>, execute: &mut Execute<'_>) -> Done {
         return open(format!("conflict gate passed: the merge of plan {slug} is resolved"));
     }
     if node.flag("auto_resolve") != Some(true) {
-        return Ok(blocked(node, &left, ""));
+        return Ok(blocked(node, &place, &left, ""));
     }
     if !place.is_sure {
         let path = place.tree.repository.directory().display();
-        return Ok(blocked(node, &left, &format!(" (what is in conflict in {path} is not of plan {slug})")));
+        let why = format!(" (what is in conflict in {path} is not of plan {slug})");
+        return Ok(blocked(node, &place, &left, &why));
     }
     let Some(task) = resolver(node, &slug, place.tree.repository.directory(), &left)? else {
-        return Ok(blocked(node, &left, " (auto_resolve has no command)"));
+        return Ok(blocked(node, &place, &left, " (auto_resolve has no command)"));
     };
     let mended = NodeEnd::of("conflict gate auto-resolve", &execute(task));
     if is_cut_off(&mended) {
@@ -59,7 +61,7 @@ fn judge(node: &Node<'_>, execute: &mut Execute<'_>) -> Done {
         true => " after auto-resolve".to_owned(),
         false => format!(" ({})", mended.summary),
     };
-    Ok(blocked(node, &left, &why))
+    Ok(blocked(node, &place, &left, &why))
 }
 
 /// Returns what is to resolve the files that are in conflict in a working tree, if anything is named.
@@ -117,8 +119,11 @@ fn in_conflict(place: &Place) -> Done<Vec<String>> {
     place.tree.repository.unmerged().map_err(|error| failed(OPERATION, &error))
 }
 
-fn blocked(node: &Node<'_>, left: &[String], why: &str) -> NodeEnd {
-    let what = format!("remaining unmerged paths: {}", left.join(", "));
+fn blocked(node: &Node<'_>, place: &Place, left: &[String], why: &str) -> NodeEnd {
+    let what = format!("remaining unmerged paths: {}", abridged_list(left));
+    let path = place.tree.repository.directory().display();
+    let todo = format!("resolve them in {path}, `git add` them, {}", names::then_retry(node));
     node.around.complain(&what);
-    NodeEnd::blocked(format!("conflict gate blocked{why}: {what}"))
+    node.around.complain(&todo);
+    NodeEnd::blocked(format!("conflict gate blocked{why}: {what}; {todo}"))
 }

@@ -1,7 +1,9 @@
 //! The document of a plan on its branch: put there or taken away by a commit of its own. Of a working tree in which the
 //! branch is checked out, only this one file is touched, and not if somebody has changed it.
 
-use std::fs;
+use std::path::Path;
+
+use tidewheel_store::jobs::read_regular;
 
 use super::checkout::{Checkout, failed};
 use super::names::Done;
@@ -96,10 +98,13 @@ fn is_changed(checkout: &Checkout, path: &str, known: &[Option<Vec<u8>>]) -> Res
     if staged.is_some() && !known.contains(&staged) {
         return Ok(true);
     }
-    let path = checkout.repository.directory().join(path);
-    Ok(match fs::read(&path) {
-        Ok(found) => !known.contains(&Some(found)),
+    // No plan is larger; what is, is none of ours.
+    const MOST: u64 = 256 << 20;
+    Ok(match read_regular(checkout.repository.directory(), Path::new(path), MOST) {
+        Ok(Some(found)) => !known.contains(&Some(found)),
         // What is not there was removed, or never checked out; nothing of it can get lost.
-        Err(_) => fs::symlink_metadata(&path).is_ok_and(|found| found.is_symlink() || found.is_dir()),
+        Ok(None) => false,
+        // A link, a directory, or something else that nobody has committed so.
+        Err(_) => true,
     })
 }

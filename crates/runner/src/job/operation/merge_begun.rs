@@ -8,20 +8,22 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
-use tidewheel_core::job::NodeOutcome;
+use serde_json::{Value, json};
+use tidewheel_core::job::{Metadata, NodeOutcome};
+use tidewheel_core::view::abridged_list;
 
 use super::checkout::Checkout;
 use super::integrate::{Heads, OPERATION, Wish, is_own, note_merge, refused, taken_document};
-use super::names::Done;
+use super::names::{Done, then_retry};
 use super::node::{Execute, Node, NodeEnd};
 use super::stage_commit::commit_staged;
-use super::worktree_prepare::{make, whole_path};
+use super::worktree_prepare::{make, note, whole_path};
 use super::{scratch, sentinel};
 use crate::git::{Call, MergeState, Repository};
 use crate::job::attempt::End;
 use crate::probe::EPHEMERAL;
 
-/// What worktrees of merges are called, before the id of their job.
+/// What worktrees of merges are called, before the id of their job. No node may have this purpose.
 const PURPOSE: &str = "integrate";
 
 /// What is being merged in a working tree.
@@ -102,8 +104,10 @@ pub(super) fn begin(
     let here = match root.repository.worktree_with(wish.target.as_str()).map_err(refused)? {
         Some(tree) => Checkout::at(node, tree.path, OPERATION)?,
         None => {
-            let name = format!("{PURPOSE}-{}", node.record.id);
-            let path = whole_path(node, &format!(".tidewheel/tmp-worktrees/{name}"))?;
+            let place = format!(".tidewheel/tmp-worktrees/{PURPOSE}-{}", node.record.id);
+            let path = whole_path(node, &place)?;
+            // It is on record before it is there: only the job on record ever removes it.
+            note(node, &[(Metadata::MERGE_WORKTREE, json!(place))])?;
             make(root, &path, &wish.target, OPERATION, execute)?;
             Checkout::at(node, path, OPERATION)?
         }
@@ -159,7 +163,8 @@ pub(super) fn go_on(
             return Ok(None);
         }
         let path = here.repository.directory().display();
-        let what = format!("another merge is in progress in {path}; commit or abort it, then retry");
+        let what =
+            format!("another merge is in progress in {path}; commit or abort it, {}", then_retry(node));
         return Ok(Some(Came::Ended(NodeEnd::blocked(format!("{OPERATION} blocked: {what}")))));
     };
     here.repository.check_identity().map_err(refused)?;
@@ -217,12 +222,11 @@ fn settle(
 
 /// Says that what is resolved is not part of the commit that would be made.
 fn not_staged(node: &Node<'_>, wish: &Wish, here: &Checkout, unstaged: &[String]) -> NodeEnd {
-    let left = format!("changed and not staged: {}", unstaged.join(", "));
+    let left = format!("changed and not staged: {}", abridged_list(unstaged));
     let path = here.repository.directory().display();
     let todo = format!(
-        "`git add` what is resolved in {path}, or give the merge up with `git reset --hard`, then run `tidewheel \
-         jobs retry {}`",
-        node.record.id
+        "`git add` what is resolved in {path}, or give the merge up with `git reset --hard`, {}",
+        then_retry(node)
     );
     node.around.complain(&left);
     node.around.complain(&todo);
@@ -231,13 +235,10 @@ fn not_staged(node: &Node<'_>, wish: &Wish, here: &Checkout, unstaged: &[String]
 }
 
 fn blocked(node: &Node<'_>, wish: &Wish, here: &Checkout, state: &MergeState) -> NodeEnd {
-    let left = format!("remaining unmerged paths: {}", state.unmerged.join(", "));
+    let left = format!("remaining unmerged paths: {}", abridged_list(&state.unmerged));
     let path = here.repository.directory().display();
     let commit = if state.merge_head.is_some() { ", `git commit --no-edit`" } else { "" };
-    let todo = format!(
-        "resolve them in {path}, `git add` them{commit}, then run `tidewheel jobs retry {}`",
-        node.record.id
-    );
+    let todo = format!("resolve them in {path}, `git add` them{commit}, {}", then_retry(node));
     node.around.complain(&left);
     node.around.complain(&todo);
     let (source, target) = (&wish.source, &wish.target);
@@ -251,7 +252,8 @@ pub(super) fn check_usable(node: &Node<'_>, wish: &Wish, here: &Checkout) -> Don
     if here.is_of_jobs && !is_of_merge(here) && !is_own(node, git.directory()) {
         let what = format!("{} is checked out in {path}, in which other jobs work", wish.target);
         return Err(Box::new(NodeEnd::blocked(format!(
-            "{OPERATION} blocked: {what}; remove it, then retry"
+            "{OPERATION} blocked: {what}; remove it, {}",
+            then_retry(node)
         ))));
     }
     here.free_of_locks(OPERATION)?;
@@ -259,15 +261,16 @@ pub(super) fn check_usable(node: &Node<'_>, wish: &Wish, here: &Checkout) -> Don
         return Ok(());
     }
     let is_told = Begun::read_any(git)?.is_some_and(|begun| begun.is_told);
-    if is_for_merge_of(here, node) && !is_told {
+    if !is_told && owns_merge_tree(here, node)? {
         // An earlier attempt was cut off before anybody was told of it.
         git.answer(&Call::new(["reset", "--hard", "--quiet"])).map_err(refused)?;
         return Ok(());
     }
     let what = format!(
         "{OPERATION} blocked: {} is checked out in {path}, which has uncommitted or untracked changes; commit or \
-         stash them, then run `tidewheel jobs retry {}`",
-        wish.target, node.record.id
+         stash them, {}",
+        wish.target,
+        then_retry(node)
     );
     Err(Box::new(NodeEnd::blocked(what)))
 }
@@ -281,11 +284,11 @@ pub(super) fn check_room(wish: &Wish, here: &Checkout, heads: &Heads, tree: &str
         return Ok(());
     }
     let what = format!(
-        "{OPERATION} blocked: merging {} into {} would overwrite what is in {}: {}; move it away, then retry",
+        "{OPERATION} blocked: merging {} into {} would overwrite what is in {}: {}; move it away, then retry the job",
         wish.source,
         wish.target,
         directory.display(),
-        in_way.join(", ")
+        abridged_list(&in_way)
     );
     Err(Box::new(NodeEnd::blocked(what)))
 }
@@ -304,20 +307,40 @@ fn obstacle(directory: &Path, path: &str) -> Option<String> {
     None
 }
 
-/// Tells whether a working tree was made for a merge.
+/// Returns whether a working tree was made for a merge. No other operation makes worktrees of such a name.
 fn is_of_merge(here: &Checkout) -> bool {
     let name = here.repository.directory().file_name().unwrap_or_default();
     here.is_of_jobs && name.as_encoded_bytes().starts_with(format!("{PURPOSE}-").as_bytes())
 }
 
-/// Tells whether a working tree was made for the merge of this job.
-fn is_for_merge_of(here: &Checkout, node: &Node<'_>) -> bool {
-    let name = here.repository.directory().file_name().unwrap_or_default();
-    here.is_of_jobs && name.as_encoded_bytes() == format!("{PURPOSE}-{}", node.record.id).as_bytes()
+/// Returns whether this job is on record as the owner of a working tree that was made for a merge.
+fn owns_merge_tree(here: &Checkout, node: &Node<'_>) -> Done<bool> {
+    let noted = node.around.noted(Metadata::MERGE_WORKTREE).map_err(|error| unread(&error))?;
+    is_one_of(here, node, noted.as_slice())
 }
 
-/// Cleans up where a merge was made that is done: what was noted of it, and the worktree that was made for it, if
-/// nobody has anything in there.
+/// Returns whether a job of this run is on record as the owner of a working tree that was made for a merge: what one
+/// node has begun, another one may finish.
+fn run_owns_merge_tree(here: &Checkout, node: &Node<'_>) -> Done<bool> {
+    let noted = node.around.noted_in_run(Metadata::MERGE_WORKTREE).map_err(|error| unread(&error))?;
+    is_one_of(here, node, &noted)
+}
+
+fn is_one_of(here: &Checkout, node: &Node<'_>, places: &[Value]) -> Done<bool> {
+    for place in places.iter().filter_map(Value::as_str) {
+        if here.is_of_jobs && whole_path(node, place)? == here.repository.directory() {
+            return Ok(true);
+        }
+    }
+    Ok(false)
+}
+
+fn unread(error: &std::io::Error) -> Box<NodeEnd> {
+    Box::new(NodeEnd::failed(format!("cannot read the record: {error}"), 1))
+}
+
+/// Cleans up where a merge was made that is done: what was noted of it, and the worktree that a job of this run made for
+/// it, if nothing is in there that is on no branch.
 pub(super) fn clean_up(node: &Node<'_>, git: &Repository, wish: &Wish) -> Done<()> {
     let Some(tree) = git.worktree_with(wish.target.as_str()).map_err(refused)? else { return Ok(()) };
     let here = Checkout::at(node, tree.path, OPERATION)?;
@@ -328,9 +351,13 @@ pub(super) fn clean_up(node: &Node<'_>, git: &Repository, wish: &Wish) -> Done<(
         let state = here.repository.merge_state().map_err(refused)?;
         Ok(state == MergeState::default() && here.repository.is_clean_beside(&EPHEMERAL).map_err(refused)?)
     };
-    if is_of_merge(&here) && is_empty()? {
+    let is_mine = owns_merge_tree(&here, node)?;
+    if (is_mine || run_owns_merge_tree(&here, node)?) && is_empty()? {
         let fail = |error| Box::new(NodeEnd::failed(format!("{OPERATION} failed: {error}"), 1));
         git.remove_worktree(here.repository.directory()).map_err(fail)?;
+        if is_mine {
+            note(node, &[(Metadata::MERGE_WORKTREE, Value::Null)])?;
+        }
     }
     Ok(())
 }

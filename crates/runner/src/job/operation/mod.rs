@@ -37,6 +37,7 @@ mod worktree_cleanup;
 mod worktree_prepare;
 
 pub use around::{AgentProgram, Around};
+pub(super) use beneath::read_plain;
 pub use child::run as run_child;
 pub use execution_root::{ExecutionRootError, execution_root};
 pub use node::{Execute, Node, NodeEnd};

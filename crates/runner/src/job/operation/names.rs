@@ -53,6 +53,11 @@ pub(super) fn stopped(summary: impl Into<String>) -> Box<NodeEnd> {
     Box::new(NodeEnd::failed(summary, 1).non_retryable())
 }
 
+/// Says how a node goes on once a person has done what it asks for.
+pub(super) fn then_retry(node: &Node<'_>) -> String {
+    format!("then run `tidewheel jobs retry {}`", node.record.id)
+}
+
 fn refused(error: IdError) -> Box<NodeEnd> {
     stopped(error.to_string())
 }

@@ -1,9 +1,8 @@
 //! `plan.persist`: the text of a plan becomes a document that is committed on the branch of the plan. Nobody's working
 //! tree is touched, but for that document where the branch is checked out.
 
-use std::fs;
-
 use tidewheel_core::job::{Artifact, Branch};
+use tidewheel_store::jobs::read_regular;
 
 use super::checkout::{Checkout, failed};
 use super::document::{self, Change};
@@ -14,6 +13,8 @@ use super::stage_commit::short;
 use super::worktree_prepare::base_of;
 use crate::git::GitError;
 
+/// No plan is larger.
+const MOST_PLAN: u64 = 64 << 20;
 const OPERATION: &str = "plan.persist";
 
 pub(super) fn run(node: &Node<'_>) -> NodeEnd {
@@ -88,10 +89,11 @@ fn written(node: &Node<'_>, names: &[&str], file: &str) -> Done<Option<String>> 
     let path = directory.join(name.trim()).canonicalize();
     let fail = |what: &str| stopped(format!("{OPERATION} failed: {file} `{name}` {what}"));
     let (Ok(root), Ok(path)) = (root, path) else { return Err(fail("does not exist")) };
-    if !path.starts_with(root) {
-        return Err(fail("is outside of the repository"));
-    }
-    fs::read_to_string(path).map(Some).map_err(|error| fail(&format!("cannot be read: {error}")))
+    let Ok(inside) = path.strip_prefix(&root) else { return Err(fail("is outside of the repository")) };
+    let cannot = |error: &dyn std::fmt::Display| fail(&format!("cannot be read: {error}"));
+    let bytes = read_regular(&root, inside, MOST_PLAN).map_err(|error| cannot(&error))?;
+    let bytes = bytes.ok_or_else(|| fail("does not exist"))?;
+    String::from_utf8(bytes).map(Some).map_err(|_| cannot(&"it is not UTF-8"))
 }
 
 /// Returns the text in the first artifact with one that the job needs.

@@ -4,6 +4,7 @@ use std::cell::OnceCell;
 
 use serde_json::Value;
 use tidewheel_core::job::{Manifest, NodeId, NodeOutcome};
+use tidewheel_core::view::abridged_list;
 
 use super::execution_root::execution_root;
 use super::node::{Execute, Node, NodeEnd};
@@ -81,7 +82,8 @@ fn configured(node: &Node<'_>, name: &str) -> Result<String, String> {
         .map(|names| names.flatten().map(|name| name.file_name().to_string_lossy().into_owned()).collect())
         .unwrap_or_default();
     known.sort();
-    let there = if known.is_empty() { "is empty".to_owned() } else { format!("has {}", known.join(", ")) };
+    let there =
+        if known.is_empty() { "is empty".to_owned() } else { format!("has {}", abridged_list(&known)) };
     Err(format!("prompt.resolve finds no prompt `{name}`: .tidewheel/prompts {there}"))
 }
 

@@ -4,6 +4,8 @@
 use std::fs;
 use std::io;
 
+use tidewheel_store::jobs::{Access, open_regular, split_data};
+
 use super::checkout::{Checkout, failed};
 use super::names::Done;
 use super::node::{Execute, Node, NodeEnd};
@@ -31,17 +33,23 @@ fn save(node: &Node<'_>, execute: &mut Execute<'_>) -> Done {
     };
     let index = scratch::of_job(node, "patch.index");
     let lock = index.with_added_extension("lock");
-    for left in [&index, &lock] {
+    let patch = scratch::of_job(node, "command.patch");
+    let unfinished = patch.with_added_extension("new");
+    // What an earlier attempt left, or a job put there: git would write through a link.
+    for left in [&index, &lock, &unfinished] {
         let _missing = fs::remove_file(left);
     }
     // With the index of the person, so that what it knows of files that are not checked out is known here, too.
-    match fs::copy(git.private_directory().map_err(refused)?.join("index"), &index) {
-        Ok(_) => {}
+    match fs::File::open(git.private_directory().map_err(refused)?.join("index")) {
+        Ok(mut person) => {
+            let (directory, rest) = split_data(&index);
+            let copied = open_regular(&directory, &rest, Access::New)
+                .and_then(|mut copy| io::copy(&mut person, &mut copy));
+            copied.map_err(broken)?;
+        }
         Err(error) if error.kind() == io::ErrorKind::NotFound => {}
         Err(error) => return Err(broken(error)),
     }
-    let patch = scratch::of_job(node, "command.patch");
-    let unfinished = patch.with_added_extension("new");
     let done = here.run(OPERATION, &Checkout::stage_all().index(&index), execute).and_then(|_| {
         let output = format!("--output={}", unfinished.display());
         here.run(OPERATION, &Checkout::without_ours(DIFF.call(&output, &base)).index(&index), execute)

@@ -1,6 +1,7 @@
 //! What a node is to run: a text for a shell, or a program with its arguments.
 
 use serde_json::Value;
+use tidewheel_core::job::script_argv;
 
 use super::execution_root::{ExecutionRootError, execution_root};
 use super::node::{Node, RUN};
@@ -11,20 +12,21 @@ pub(super) fn program(
     node: &Node<'_>,
     otherwise: Option<&Value>,
 ) -> Result<Option<Program>, ExecutionRootError> {
+    let argv = |value| argv(value, node.node.errexit);
     let said = RUN.iter().filter_map(|name| node.arg(name)).find_map(argv);
     said.or_else(|| otherwise.and_then(argv)).map(|argv| placed(node, argv)).transpose()
 }
 
 /// Returns the program of one argument.
 pub(super) fn program_of(node: &Node<'_>, value: &Value) -> Result<Option<Program>, ExecutionRootError> {
-    argv(value).map(|argv| placed(node, argv)).transpose()
+    argv(value, node.node.errexit).map(|argv| placed(node, argv)).transpose()
 }
 
 /// Reads a text, which a shell runs, or a list, which is run as it is. What is blank is nothing.
-fn argv(value: &Value) -> Option<Vec<String>> {
+fn argv(value: &Value, errexit: bool) -> Option<Vec<String>> {
     match value {
         Value::String(text) if text.trim().is_empty() => None,
-        Value::String(text) => Some(vec!["sh".to_owned(), "-c".to_owned(), text.clone()]),
+        Value::String(text) => Some(script_argv(text, errexit)),
         Value::Array(words) if words.is_empty() => None,
         Value::Array(words) => Some(words.iter().map(word).collect()),
         Value::Null | Value::Bool(_) | Value::Number(_) | Value::Object(_) => None,

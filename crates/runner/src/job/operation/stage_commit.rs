@@ -4,30 +4,36 @@
 use std::fs;
 
 use tidewheel_core::job::Metadata;
+use tidewheel_core::view::abridged_list;
 
 use super::checkout::{Checkout, failed};
 use super::integrate::is_own;
-use super::names::{Done, stopped, text};
+use super::names::{Done, text, then_retry};
 use super::node::{Execute, Node, NodeEnd};
 use super::scratch;
 use crate::git::Call;
 use crate::job::attempt::End;
 
 const OPERATION: &str = "git.stage_commit";
+/// The message of a commit for which the node has none.
+const MESSAGE: &str = "chore: workflow stage commit";
 
 pub(super) fn run(node: &Node<'_>, execute: &mut Execute<'_>) -> NodeEnd {
     commit(node, execute).unwrap_or_else(|end| *end)
 }
 
 fn commit(node: &Node<'_>, execute: &mut Execute<'_>) -> Done {
-    let message = text(node, "message").ok_or_else(|| stopped("git.stage_commit has no message"))?;
+    let message = text(node, "message").unwrap_or(MESSAGE);
     let here = Checkout::of(node, OPERATION)?;
     let git = &here.repository;
     check_branch(node, &here)?;
     let unmerged = git.unmerged().map_err(|error| failed(OPERATION, &error))?;
     if !unmerged.is_empty() {
-        let paths = unmerged.join(", ");
-        return Ok(NodeEnd::blocked(format!("git.stage_commit blocked: remaining unmerged paths: {paths}")));
+        let (paths, path) = (abridged_list(&unmerged), git.directory().display());
+        return Ok(NodeEnd::blocked(format!(
+            "git.stage_commit blocked: remaining unmerged paths: {paths}; resolve them in {path}, {}",
+            then_retry(node)
+        )));
     }
     here.free_of_locks(OPERATION)?;
     if git.is_clean_beside(&crate::probe::EPHEMERAL).map_err(|error| failed(OPERATION, &error))? {

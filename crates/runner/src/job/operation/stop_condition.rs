@@ -30,7 +30,7 @@ fn failed(node: &Node<'_>, mut end: NodeEnd) -> NodeEnd {
     let budget =
         node.node.retry.as_ref().filter(|retry| retry.mode == "until_gate").map(|retry| retry.budget);
     match budget {
-        Some(budget) if attempt > budget.saturating_add(1) => {
+        Some(budget) if node.record.starts_since_retry() > budget.saturating_add(1) => {
             let what =
                 format!("stop-condition failed on attempt {attempt}; retry budget exhausted ({budget})");
             NodeEnd { complaint: end.complaint, ..NodeEnd::blocked(what) }

@@ -4,6 +4,7 @@ use std::fs;
 use std::path::PathBuf;
 
 use serde_json::{Value, json};
+use tidewheel_core::job::template::taken_purpose;
 use tidewheel_core::job::{Branch, Metadata, Slug};
 
 use super::checkout::{Checkout, failed};
@@ -124,11 +125,12 @@ fn purpose(node: &Node<'_>) -> Done<Slug> {
     const LONGEST: usize = 50;
     let purpose = Slug::new(text(node, "purpose").unwrap_or(PURPOSE).trim());
     let purpose = purpose.map_err(|error| stopped(error.to_string()))?;
-    if purpose.as_str().starts_with("workspace") || purpose.as_str().len() > LONGEST {
-        let message = "must not begin with `workspace`, which is for people, and have at most 50 characters";
-        return Err(stopped(format!("{OPERATION} failed: purpose `{purpose}` {message}")));
-    }
-    Ok(purpose)
+    let message = match taken_purpose(purpose.as_str()) {
+        Some((taken, by)) => format!("must not begin with `{taken}`, which is for {by}"),
+        None if purpose.as_str().len() > LONGEST => format!("has more than {LONGEST} characters"),
+        None => return Ok(purpose),
+    };
+    Err(stopped(format!("{OPERATION} failed: purpose `{purpose}` {message}")))
 }
 
 /// Makes a branch if it is not there: from the one that is named, or else from what is checked out.

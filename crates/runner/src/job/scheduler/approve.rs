@@ -4,7 +4,8 @@ use tidewheel_core::job::{By, JobId, Record, approve, loop_back, reject};
 
 use super::Scheduler;
 use super::error::SchedulerError;
-use super::pass::{Pass, Ticked};
+use super::pass::Pass;
+use super::ticked::Ticked;
 
 impl Scheduler {
     /// Approves a job, and lets it go on.

@@ -1,18 +1,19 @@
 //! The wish of a person to end a job: what waits is cancelled at once, what runs is ended with all its processes.
 
-use std::cmp::Reverse;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::{Duration, Instant};
 
 use tidewheel_core::job::{
     After, AfterPolicy, Brief, CancelError, Cleanup, JobId, JobStatus, Metadata, Record, RunId, cancel,
-    loop_back, note_cleanup,
+    loop_back, note_cleanup, stay,
 };
-use tidewheel_store::jobs::JobStore as _;
+use tidewheel_core::time::Timestamp;
+use tidewheel_store::jobs::{CancelRequest, JobStore as _};
 
 use super::Scheduler;
 use super::error::SchedulerError;
-use super::pass::{Pass, Ticked};
+use super::pass::Pass;
+use super::ticked::Ticked;
 use crate::job::leftover::{self, Signal};
 use crate::job::wait::Watch;
 use crate::job::worktree;
@@ -49,9 +50,10 @@ impl Scheduler {
         let mut record = pass.record(id)?;
         // It may come to its own end before it hears of it, and run once more before anybody looks.
         while record.status == JobStatus::Running {
-            self.store.ask_to_cancel(id, &self.options.actor, pass.now)?;
+            let request = CancelRequest { by: &self.options.actor, at: pass.now, is_of_run: false };
+            self.store.ask_to_cancel(id, request)?;
             drop(pass);
-            self.end_running(id)?;
+            self.end_running(&BTreeSet::from([id.clone()]))?;
             pass = pass_over()?;
             record = pass.record(id)?;
             if record.status == JobStatus::Cancelled {
@@ -69,6 +71,7 @@ impl Scheduler {
             return Err(CancelError(id.clone()).into());
         }
         let cleanup = clean(&pass, &record);
+        pass.release_external(&mut record)?;
         let (outcome, event) = cancel(&mut record, &cleanup, pass.now)?;
         pass.batch.outcomes.push(outcome);
         pass.batch.events.push((id.clone(), event));
@@ -79,37 +82,91 @@ impl Scheduler {
         Ok(Cancelled { record, cleanup, ticked: pass.conclude()? })
     }
 
-    /// Ends everything of a run that is not over, also what its handlers, retries and loops bring up meanwhile.
+    /// Ends everything of a run that is not over. One commit cancels all that waits, so that nothing of the run starts
+    /// any more; then all of its processes are ended together.
     ///
     /// # Errors
-    /// Something of it could not be ended.
+    /// Something of it could not be ended; the rest was.
     pub fn cancel_run(&self, run: &RunId, cleans_up: Option<bool>) -> Result<Vec<Cancelled>, SchedulerError> {
-        let mut cancelled = Vec::new();
+        let mut ended = CancelledRun::default();
         loop {
-            let pass = self.pass()?;
-            let active = pass.jobs.briefs.values().filter(|brief| brief.run.as_ref() == Some(run));
-            let mut active: Vec<&Brief> = active.filter(|brief| brief.status.is_active()).collect();
-            // What waits goes first, so that nothing of it starts when what runs has ended.
-            active.sort_unstable_by_key(|brief| {
-                (brief.status == JobStatus::Running, Reverse((brief.created_at, &brief.id)))
-            });
-            let ids: Vec<JobId> = active.into_iter().map(|brief| brief.id.clone()).collect();
-            drop(pass);
-            if ids.is_empty() {
-                if cleans_up.unwrap_or(self.options.cleans_cancelled) {
-                    self.clean_after_run(run, &mut cancelled)?;
-                }
-                return Ok(cancelled);
+            let mut pass = self.pass()?;
+            let of_run = pass.jobs.briefs.values().filter(|brief| brief.run.as_ref() == Some(run));
+            let open = of_run.filter(|brief| brief.is_open() && !ended.given_up.contains(&brief.id));
+            let mut open: Vec<(Timestamp, JobId)> =
+                open.map(|brief| (brief.created_at, brief.id.clone())).collect();
+            if open.is_empty() {
+                drop(pass);
+                break;
             }
-            for id in ids {
-                match self.cancel(&id, cleans_up) {
-                    Ok(done) => cancelled.push(done),
-                    // It came to its own end, or was not needed any more.
-                    Err(SchedulerError::Cancel(_)) => {}
-                    Err(error) => return Err(error),
+            open.sort_unstable();
+            let mut running = BTreeSet::new();
+            for (_, id) in open.into_iter().rev() {
+                match self.cancel_with_run(&mut pass, &id) {
+                    Ok(Some(record)) => ended.list.push((record, Ticked::default())),
+                    Ok(None) => {
+                        running.extend((pass.jobs.briefs[&id].status == JobStatus::Running).then_some(id));
+                    }
+                    Err(error) => ended.fail(id, error),
+                }
+            }
+            let ticked = pass.conclude()?;
+            for id in &ticked.unwritten {
+                let why = ticked.errors.join("; ");
+                let error = SchedulerError::Unwritten { id: id.clone(), ended: "cancelled".to_owned(), why };
+                ended.list.retain(|(record, _)| record.id != *id);
+                ended.fail(id.clone(), error);
+            }
+            // A run has one pass for all that waits, and what it says is told once.
+            if let Some((_, told)) = ended.list.last_mut() {
+                told.errors.extend(ticked.errors);
+            }
+            if let Err(error) = self.end_running(&running) {
+                ended.error.get_or_insert(error);
+                ended.given_up.extend(running.iter().cloned());
+            }
+            for id in running {
+                let record = self.store_record(&id)?;
+                if record.status == JobStatus::Cancelled {
+                    ended.list.push((record, Ticked::default()));
                 }
             }
         }
+        let mut cancelled = Vec::with_capacity(ended.list.len());
+        cancelled.extend(ended.list.into_iter().map(|(record, ticked)| Cancelled {
+            record,
+            cleanup: Cleanup::Skipped,
+            ticked,
+        }));
+        if cleans_up.unwrap_or(self.options.cleans_cancelled) {
+            self.clean_after_run(run, &mut cancelled)?;
+        }
+        match ended.error {
+            Some(error) => Err(error),
+            None => Ok(cancelled),
+        }
+    }
+
+    /// Cancels a job that waits, keeps one that is over from going back, and asks one that runs to end. Returns the
+    /// record of one that is cancelled now.
+    fn cancel_with_run(&self, pass: &mut Pass<'_>, id: &JobId) -> Result<Option<Record>, SchedulerError> {
+        let mut record = pass.record(id)?;
+        if record.status == JobStatus::Running {
+            let request = CancelRequest { by: &self.options.actor, at: pass.now, is_of_run: true };
+            self.store.ask_to_cancel(id, request)?;
+            return Ok(None);
+        }
+        if record.status.is_terminal() {
+            stay(&mut record);
+            pass.change(record);
+            return Ok(None);
+        }
+        pass.release_external(&mut record)?;
+        let (outcome, event) = cancel(&mut record, &Cleanup::Skipped, pass.now)?;
+        pass.batch.outcomes.push(outcome);
+        pass.batch.events.push((id.clone(), event));
+        pass.change(record.clone());
+        Ok(Some(record))
     }
 
     /// Removes the worktree that a job ran in which is over now: its own, or that of its run if nobody else of it needs
@@ -170,49 +227,76 @@ impl Scheduler {
                 cleaned.push((path.to_owned(), worktree::clean_at(path, &options.root, &options.data)));
             }
         }
-        // What its maker says of it stays, so that whoever is retried knows that it is gone.
-        for (path, cleanup) in cleaned {
-            for done in cancelled.iter_mut() {
-                let mut record = pass.record(&done.record.id)?;
-                if record.metadata.text(Metadata::WORKTREE_PATH) == Some(path.as_str()) {
-                    note_cleanup(&mut record, &cleanup);
-                    pass.change(record.clone());
-                    (done.record, done.cleanup) = (record, cleanup.clone());
-                }
+        // The record of the job that made it keeps its path, so that a retry knows that it is gone.
+        let cleaned: BTreeMap<String, Cleanup> = cleaned.into_iter().collect();
+        for done in cancelled.iter_mut() {
+            let mut record = pass.record(&done.record.id)?;
+            let path = record.metadata.text(Metadata::WORKTREE_PATH);
+            if let Some(cleanup) = path.and_then(|path| cleaned.get(path)) {
+                note_cleanup(&mut record, cleanup);
+                pass.change(record.clone());
+                (done.record, done.cleanup) = (record, cleanup.clone());
             }
         }
         pass.conclude().map(drop)
     }
 
-    /// Asks a running job to end, kills it if it does not, and waits until its end is on record.
-    fn end_running(&self, id: &JobId) -> Result<(), SchedulerError> {
-        let watch = Watch::directory(&self.options.data.join("jobs").join(id.as_str()));
+    /// Asks running jobs to end, kills those that do not, and waits until the end of each is on record.
+    fn end_running(&self, ids: &BTreeSet<JobId>) -> Result<(), SchedulerError> {
         let began = Instant::now();
-        let mut signalled = None;
-        loop {
-            let record = self.store.record(id)?.ok_or_else(|| SchedulerError::NoJob(id.clone()))?;
-            if record.status != JobStatus::Running {
-                return Ok(());
+        let mut left: BTreeMap<&JobId, Option<Signal>> = ids.iter().map(|id| (id, None)).collect();
+        while let Some((first, _)) = left.first_key_value() {
+            // The supervisor that is watched may be any of them: each is looked at again soon.
+            let watch = Watch::directory(&self.directory_of(first));
+            let waited = began.elapsed();
+            let wanted = if waited < GRACE { Signal::Terminate } else { Signal::Kill };
+            let mut is_lost = false;
+            let mut over = Vec::new();
+            for (id, signalled) in &mut left {
+                let record = self.store_record(id)?;
+                if record.status != JobStatus::Running {
+                    over.push(*id);
+                } else if self.store.take_run_lock(id)?.is_some() {
+                    is_lost = true;
+                } else if record.pid.is_some() && *signalled != Some(wanted) {
+                    let source = leftover::signal(&record, wanted);
+                    source.map_err(|source| SchedulerError::Processes { id: (*id).clone(), source })?;
+                    *signalled = Some(wanted);
+                }
             }
-            if self.store.take_run_lock(id)?.is_some() {
-                // Its supervisor is gone. A pass ends what it left, and takes the wish to cancel into account.
+            for id in over {
+                left.remove(id);
+            }
+            let Some((first, _)) = left.first_key_value() else { break };
+            if waited > PATIENCE {
+                return Err(SchedulerError::StillRunning((*first).clone()));
+            }
+            if is_lost {
+                // Supervisors are gone. A pass ends what they left, and takes the request to cancel into account.
                 self.tick()?;
                 continue;
-            }
-            let waited = began.elapsed();
-            if waited > PATIENCE {
-                return Err(SchedulerError::StillRunning(id.clone()));
-            }
-            let wanted = if waited < GRACE { Signal::Terminate } else { Signal::Kill };
-            if record.pid.is_some() && signalled != Some(wanted) {
-                leftover::signal(&record, wanted)
-                    .map_err(|source| SchedulerError::Processes { id: id.clone(), source })?;
-                signalled = Some(wanted);
             }
             let next = if waited < GRACE { GRACE } else { PATIENCE };
             // A supervisor that dies writes nothing, so that its lock is looked at now and then.
             let soon = Instant::now() + Duration::from_millis(100);
             watch.wait(Some((began + next + Duration::from_millis(1)).min(soon)));
         }
+        Ok(())
+    }
+}
+
+/// What came of cancelling a run so far.
+#[derive(Default)]
+struct CancelledRun {
+    list: Vec<(Record, Ticked)>,
+    /// Jobs that could not be ended; the others are all the same.
+    given_up: BTreeSet<JobId>,
+    error: Option<SchedulerError>,
+}
+
+impl CancelledRun {
+    fn fail(&mut self, id: JobId, error: SchedulerError) {
+        self.given_up.insert(id);
+        self.error.get_or_insert(error);
     }
 }

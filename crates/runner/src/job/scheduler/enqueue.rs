@@ -7,7 +7,7 @@ use tidewheel_core::job::{Brief, JobId, Manifest, Record};
 
 use super::Scheduler;
 use super::error::SchedulerError;
-use super::pass::Ticked;
+use super::ticked::Ticked;
 
 impl Scheduler {
     /// Enqueues the jobs of a run, and lets start what may start.

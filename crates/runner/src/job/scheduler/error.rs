@@ -1,6 +1,6 @@
 //! Why the scheduler did not do what it was asked.
 
-use tidewheel_core::job::{ApproveError, ArtifactError, CancelError, JobId, RewindError};
+use tidewheel_core::job::{ApproveError, ArtifactError, CancelError, ExternalError, JobId, RewindError};
 use tidewheel_store::jobs::JobStoreError;
 
 /// Why the scheduler did not do what it was asked.
@@ -18,6 +18,9 @@ pub enum SchedulerError {
     /// The job cannot be cancelled.
     #[error(transparent)]
     Cancel(#[from] CancelError),
+    /// The job cannot be ended from outside.
+    #[error(transparent)]
+    External(#[from] ExternalError),
     /// The job cannot be retried.
     #[error(transparent)]
     Rewind(#[from] RewindError),

@@ -4,14 +4,15 @@ use std::collections::BTreeSet;
 
 use serde_json::Value;
 use tidewheel_core::job::{
-    Answer, Artifact, Cause, Cleanup, Ended, Finished, JobId, JobOutcome, Manifest, Metadata, NodeOutcome,
-    Question, Record, Refusal, RewindError, Shared, cancel, finish, loop_back, refuse, reset, rewind,
+    Answer, Artifact, Brief, Cause, Cleanup, Ended, Finished, JobId, JobStatus, Manifest, Metadata,
+    NodeOutcome, Question, Record, Refusal, RewindError, Shared, cancel, finish, loop_back, refuse,
+    release_permit, reset, rewind, stay,
 };
 use tidewheel_core::time::Timestamp;
 use tidewheel_store::jobs::{JobStore as _, Marker, Payload};
 
 use super::error::SchedulerError;
-use super::pass::{Pass, key_row};
+use super::pass::Pass;
 use crate::job::worktree;
 use crate::probe::Prober;
 
@@ -43,6 +44,10 @@ impl Pass<'_> {
             if let Some(node) = node {
                 loop_back(&mut record, node, ended.at);
             }
+        }
+        if record.status == JobStatus::Cancelled && self.scheduler.store.is_asked_to_cancel_run(&record.id)? {
+            // With the whole run, nothing that its loop would go back to is wanted any more.
+            stay(&mut record);
         }
         self.change(record);
         Ok(())
@@ -184,11 +189,36 @@ impl Pass<'_> {
         }
         let by = record.node().map_or_else(|| id.to_string(), |node| node.to_string());
         let not_before = record.schedule.not_before;
+        let asks_first = (record.status == JobStatus::Cancelled)
+            .then(|| format!("{by} was cancelled: approve to go back and run it again, or cancel this too"));
         for member in members {
-            let not_before = not_before.filter(|_| targets.contains(&member));
-            self.reset(&member, Cause { by: &by, is_loop: true, not_before, at: self.now })?;
+            let is_target = targets.contains(&member);
+            let not_before = not_before.filter(|_| is_target);
+            let asks_first = asks_first.as_deref().filter(|_| is_target);
+            self.reset(&member, Cause { by: &by, is_loop: true, not_before, asks_first, at: self.now })?;
         }
         Ok(true)
+    }
+
+    /// Gives back what an attempt outside was let in by, if there is one: it comes to no end of its own.
+    pub(super) fn release_external(&mut self, record: &mut Record) -> Result<(), SchedulerError> {
+        if record.schedule.external.is_some() {
+            self.load_shared(Shared::names_of_jobs([&Brief::from(&*record)]))?;
+            release_permit(record, &mut self.shared);
+        }
+        Ok(())
+    }
+
+    /// Returns the job that has done the work with a key.
+    pub(super) fn key_owner(&mut self, key: &str) -> Result<Answer, SchedulerError> {
+        let name = key_row(key);
+        let written =
+            self.batch.shared.iter().rev().find(|(row, _)| *row == name).map(|(_, row)| row.clone());
+        let row = match written {
+            Some(row) => Some(row),
+            None => self.turn.shared(&name)?,
+        };
+        Ok(Answer::Text(row.and_then(|row| row.as_str().map(str::to_owned))))
     }
 
     /// Forgets that a job has done the work of its key.
@@ -204,6 +234,7 @@ impl Pass<'_> {
         let mut record = self.record(id)?;
         let options = &self.scheduler.options;
         let cleanup = worktree::clean(&record, &options.root, &options.data);
+        self.release_external(&mut record)?;
         let rewound = reset(&mut record, &cleanup, cause);
         self.batch.events.push((id.clone(), rewound.event));
         self.batch.unmarked.extend(rewound.unmarks.into_iter().map(|made| (id.clone(), made)));
@@ -221,17 +252,7 @@ impl Pass<'_> {
     }
 }
 
-/// Returns the end of an attempt that its supervisor wrote down before it was gone.
-pub(super) fn ended_as(outcome: &JobOutcome) -> Ended {
-    let code = i64::from(outcome.exit_code.unwrap_or(1)).into();
-    Ended {
-        outcome: outcome.outcome,
-        exit_code: outcome.exit_code,
-        code: outcome.code.clone().unwrap_or(code),
-        summary: outcome.summary.clone(),
-        complaint: None,
-        non_retryable: outcome.non_retryable,
-        liveness: None,
-        at: outcome.finished_at,
-    }
+/// Returns the name of the row that says who has done the work with a key.
+fn key_row(key: &str) -> String {
+    format!("key:{key}")
 }

@@ -1,54 +1,167 @@
 //! Takes away what is old and needed by nobody.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
-use tidewheel_core::job::{Attic, Collected, collect, marks_of};
-use tidewheel_store::jobs::JobStore as _;
+use tidewheel_core::job::{Attic, Brief, CollectUnit, Collected, JobId, RunId, collect, marks_of};
+use tidewheel_store::jobs::{JobStore as _, Removal};
 
 use super::Scheduler;
-use super::error::SchedulerError;
+use super::error::{SchedulerError, chain};
+use super::ticked::Ticked;
 use crate::job::worktree;
 
+/// What a gc has removed.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct GcReport {
+    /// The jobs that are gone, in the order in which they were enqueued.
+    pub jobs: Vec<JobId>,
+    /// The runs that are gone, each with all of its jobs.
+    pub runs: Vec<RunId>,
+    /// Old jobs that stay because others need them, or because a job of their run stays.
+    pub kept: Vec<JobId>,
+    /// Files in the directories of removed jobs that Tidewheel did not make, beneath the data directory: they stay.
+    pub left: Vec<String>,
+    /// What could not be removed, and why.
+    pub errors: Vec<String>,
+}
+
 impl Scheduler {
-    /// Removes jobs that ended so many days ago and that no open job needs, with their runs, markers and payloads. What
-    /// could not be removed is said in the second list.
+    /// Removes jobs that ended so many days ago and that no open job needs, with their runs, markers and payloads. A run
+    /// is removed as a whole or not at all. It works on a full disk.
     ///
     /// # Errors
     /// The directory cannot be used.
-    pub fn gc(&self, days: u32, removes: Removes) -> Result<(Collected, Vec<String>), SchedulerError> {
+    pub fn gc(&self, days: u32, removes: Removes) -> Result<GcReport, SchedulerError> {
         let mut pass = self.pass()?;
         let all = pass.turn.all()?;
         let manifests: BTreeSet<_> = self.store.runs()?;
-        let collected = collect(&Attic {
+        let Collected { units, kept } = collect(&Attic {
             jobs: &all.briefs,
             unreadable: &all.unreadable,
             manifests: &manifests,
+            in_use: &self.owners_in_use(&all.briefs),
             days,
             now: pass.now,
         });
+        let mut report = GcReport { kept, ..GcReport::default() };
         if removes == Removes::Nothing {
-            return Ok((collected, Vec::new()));
+            units.into_iter().for_each(|unit| report.count(unit.run, unit.jobs));
+            return Ok(report);
         }
-        for run in &collected.runs {
-            if let Ok(Some(manifest)) = self.store.manifest(run) {
-                pass.batch.unmarked.extend(marks_of(&manifest));
+        let mut removals: Vec<Removal> = Vec::with_capacity(units.len());
+        for unit in units {
+            match self.clean_up(&unit) {
+                Ok(()) => removals.push(self.removal(unit)),
+                // Who owns a worktree that is still there has to be known.
+                Err(error) => report.refuse(unit.jobs, error),
             }
         }
-        pass.batch.unmarked.extend(collected.unmarks.iter().cloned());
-        pass.batch.removed.clone_from(&collected.jobs);
-        pass.batch.removed_runs.clone_from(&collected.runs);
-        for id in &collected.jobs {
-            let key =
-                all.briefs[id].schedule.limits.as_deref().and_then(|limits| limits.idempotency_key.clone());
-            if let Some(key) = key {
-                pass.forget_key(&key, id)?;
+        let results = pass.turn.remove(&removals)?;
+        for (removal, result) in removals.into_iter().zip(results) {
+            let Removal { run, jobs, .. } = removal;
+            report.left.extend(result.left);
+            report.errors.extend(result.errors.iter().map(|error| chain(error)));
+            if let Some((job, error)) = result.refusal {
+                let named = job.as_ref().map(|job| format!("job {job}"));
+                let named = named.or_else(|| Some(format!("run {}", run.as_ref()?)));
+                let what = named.map_or_else(|| chain(&error), |name| format!("{name}: {}", chain(&error)));
+                report.refuse(jobs, what);
+                continue;
             }
-            pass.jobs.briefs.remove(id);
+            for id in &jobs {
+                let limits = all.briefs[id].schedule.limits.as_deref();
+                if let Some(key) = limits.and_then(|limits| limits.idempotency_key.clone()) {
+                    pass.forget_key(&key, id)?;
+                }
+                pass.jobs.briefs.remove(id);
+                self.remove_scratch(id, &mut report.errors);
+            }
+            report.count(run, jobs);
         }
-        let mut ticked = pass.conclude()?;
-        let gone = collected.jobs.iter().filter(|id| !self.directory_of(id).exists());
-        ticked.errors.extend(worktree::clean_all_of(gone, &self.options.root, &self.options.data));
-        Ok((collected, ticked.errors))
+        // What is removed is removed, whatever comes of the pass that follows.
+        let ticked = pass.conclude().unwrap_or_else(|error| Ticked::failed(&error));
+        report.errors.extend(ticked.errors);
+        Ok(report)
+    }
+
+    /// Returns the jobs that own the worktrees in which open jobs work, or will: what comes before them gives them its
+    /// own.
+    fn owners_in_use(&self, jobs: &BTreeMap<JobId, Brief>) -> BTreeSet<JobId> {
+        let mut owners = BTreeSet::new();
+        if !worktree::has_any(&self.options.data) {
+            return owners;
+        }
+        for job in jobs.values().filter(|job| job.is_open()) {
+            let before = job.schedule.after.iter().map(|after| &after.job_id);
+            for id in before.chain([&job.id]) {
+                if let Ok(Some(record)) = self.store.record(id)
+                    && let Some(owner) = worktree::owner(&record)
+                {
+                    owners.extend(JobId::new(owner));
+                }
+            }
+        }
+        owners
+    }
+
+    /// Removes the worktrees that jobs are on record as the owners of, while the record is there to say so.
+    fn clean_up(&self, unit: &CollectUnit) -> Result<(), String> {
+        let (root, data) = (&self.options.root, &self.options.data);
+        if !worktree::has_any(data) {
+            return Ok(());
+        }
+        for id in &unit.jobs {
+            let fail = |error: &dyn std::fmt::Display| format!("job {id}: {error}");
+            // One that cannot be read owns nothing that anybody knows of.
+            let Ok(Some(record)) = self.store.record(id) else { continue };
+            if worktree::owned(&record).next().is_none() {
+                continue;
+            }
+            // A supervisor that is about to go still works there.
+            match self.store.take_run_lock(id) {
+                Ok(Some(_)) => {}
+                Ok(None) => return Err(fail(&"it is still held by its supervisor")),
+                Err(error) => return Err(fail(&chain(&error))),
+            }
+            worktree::clean_all_of(&record, root, data).map_err(|error| fail(&error))?;
+        }
+        Ok(())
+    }
+
+    fn removal(&self, unit: CollectUnit) -> Removal {
+        let CollectUnit { run, jobs, unmarks: mut unmarked } = unit;
+        if let Some(Ok(Some(manifest))) = run.as_ref().map(|run| self.store.manifest(run)) {
+            unmarked.extend(marks_of(&manifest));
+        }
+        Removal { run, jobs, unmarked }
+    }
+
+    /// Removes what an operation of a job that is gone left when it was killed.
+    fn remove_scratch(&self, id: &JobId, errors: &mut Vec<String>) {
+        let tmp = self.options.data.join("tmp");
+        let path = tmp.join(format!("patches-{id}"));
+        if tmp.symlink_metadata().is_ok_and(|found| found.is_symlink()) {
+            // What lies behind a link is none of ours.
+            return;
+        }
+        match std::fs::remove_dir_all(&path) {
+            Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
+                errors.push(format!("cannot remove {}: {error}", path.display()));
+            }
+            Ok(()) | Err(_) => {}
+        }
+    }
+}
+
+impl GcReport {
+    fn count(&mut self, run: Option<RunId>, jobs: Vec<JobId>) {
+        self.runs.extend(run);
+        self.jobs.extend(jobs);
+    }
+
+    fn refuse(&mut self, jobs: Vec<JobId>, error: String) {
+        self.kept.extend(jobs);
+        self.errors.push(error);
     }
 }
 

@@ -6,7 +6,8 @@ use std::sync::Arc;
 
 use serde_json::Value;
 use tidewheel_core::job::{
-    AfterPolicy, Artifact, ContextError, JobId, JobStatus, Manifest, Metadata, Record, RunId, inherited,
+    AfterPolicy, Artifact, Context, ContextError, JobId, JobStatus, Manifest, Metadata, Record, RunId,
+    inherited,
 };
 use tidewheel_core::time::Timestamp;
 use tidewheel_store::jobs::{JobStore as _, JobStoreError};
@@ -38,7 +39,7 @@ impl<'s> Notes<'s> {
         if is_own && self.scheduler.supervises(&self.id) {
             Ok(record)
         } else {
-            Err(io::Error::other("somebody else has ended this attempt"))
+            Err(io::Error::other("another process has ended this attempt"))
         }
     }
 
@@ -78,6 +79,18 @@ impl Around for Notes<'_> {
         self.write(&record)
     }
 
+    fn noted(&self, name: &str) -> io::Result<Option<Value>> {
+        Ok(self.record()?.metadata.get(name).cloned())
+    }
+
+    fn noted_in_run(&self, name: &str) -> io::Result<Vec<Value>> {
+        let manifest = self.manifest().map_err(io::Error::other)?;
+        let nodes = manifest.iter().flat_map(|manifest| manifest.nodes.values());
+        // A record that cannot be read says nothing.
+        let records = nodes.filter_map(|node| self.scheduler.store.record(&node.job_id).ok().flatten());
+        Ok(records.filter_map(|record| record.metadata.get(name).cloned()).collect())
+    }
+
     fn say(&self, line: &str) {
         self.add("stdout.log", line);
     }
@@ -112,15 +125,15 @@ impl Around for Notes<'_> {
 }
 
 impl Scheduler {
-    /// Lets a job run where those before it did, if they left the root of the repository. Only what comes before it in
-    /// its own run counts.
-    pub(super) fn take_context(&self, record: Record) -> Result<Record, TakeError> {
+    /// Returns where those before a job ran, if they left the root of the repository. Only what comes before it in its
+    /// own run counts.
+    pub(super) fn context_of(&self, record: &Record) -> Result<Option<Context>, ContextError> {
         let metadata = &record.metadata;
         if metadata.text(Metadata::WORKTREE_OWNER) == Some(record.id.as_str()) {
             // An earlier attempt has made a worktree of its own.
-            return Ok(record);
+            return Ok(None);
         }
-        // What cleans up is told of the worktree of whatever it comes after, however that ended.
+        // What cleans up gets the worktree of whatever it comes after, however that ended.
         let is_cleanup = metadata.text(Metadata::EXECUTOR_OPERATION) == Some("worktree.cleanup");
         let mut before = Vec::new();
         for after in &record.schedule.after {
@@ -134,7 +147,12 @@ impl Scheduler {
                 before.push(found);
             }
         }
-        let Some(context) = inherited(&before)? else { return Ok(record) };
+        inherited(&before)
+    }
+
+    /// Lets a job run where those before it did.
+    pub(super) fn take_context(&self, record: Record) -> Result<Record, TakeError> {
+        let Some(context) = self.context_of(&record)? else { return Ok(record) };
         let mut record = record;
         if context.give_to(&mut record) {
             let notes = Notes::new(self, &record);

@@ -1,17 +1,20 @@
 //! The scheduler itself: what it was told, and what it needs for every turn.
 
+use std::ffi::OsStr;
 use std::fs::File;
+use std::os::unix::ffi::OsStrExt as _;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use tidewheel_core::job::{JobId, LogExtent, Record};
+use tidewheel_core::job::{JobId, JobStatus, LogExtent, Record};
 use tidewheel_core::time::Timestamp;
 use tidewheel_store::jobs::{Files, JobStore as _, JobStoreError};
 
 use super::error::SchedulerError;
 use super::options::Options;
+use crate::job::identity::is_token_of;
 use crate::job::launch::Launched;
 use crate::job::log::LogFile;
 
@@ -31,7 +34,7 @@ impl Scheduler {
     /// # Errors
     /// The directory cannot be used.
     pub fn open(options: Options) -> Result<Self, SchedulerError> {
-        let store = Files::open(&options.data)?;
+        let store = Files::open(&options.data)?.telling_of_waits(options.tell_of_wait);
         Ok(Self { options, store, launched: Launched::default(), supervised: OnceLock::new() })
     }
 
@@ -80,6 +83,17 @@ impl Scheduler {
     pub(super) fn supervises(&self, id: &JobId) -> bool {
         let own = self.supervised.get().filter(|(supervised, _)| supervised == id);
         own.is_some_and(|(_, lock)| is_at(lock, &self.directory_of(id)))
+    }
+
+    /// Lends the slot of a running job as long as the value lives. `token` is what the processes of the job have; one of
+    /// another directory lends nothing here.
+    #[must_use]
+    pub fn lend_slot(&self, id: &JobId, token: &OsStr) -> Option<File> {
+        if !is_token_of(token.as_bytes(), id, &self.options.data) {
+            return None;
+        }
+        let is_running = self.store_record(id).is_ok_and(|record| record.status == JobStatus::Running);
+        self.store.lend_slot(id).ok().filter(|_| is_running)
     }
 
     /// Returns the directory of a job.

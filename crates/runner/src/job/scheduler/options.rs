@@ -5,6 +5,7 @@ use std::path::PathBuf;
 
 use tidewheel_core::job::Secrets;
 use tidewheel_core::time::{Span, Timestamp};
+use tidewheel_store::jobs::TellOfWait;
 
 use crate::job::operation::AgentProgram;
 
@@ -31,6 +32,8 @@ pub struct Options {
     pub agents: BTreeMap<String, AgentProgram>,
     /// What nobody is to read in whatever is kept.
     pub secrets: Secrets,
+    /// Called when this process has waited for its turn for longer than a second.
+    pub tell_of_wait: Option<TellOfWait>,
     /// The present, where somebody holds it; the time of the machine otherwise.
     pub now: Option<Timestamp>,
 }

@@ -13,30 +13,10 @@ use tidewheel_store::jobs::{Batch, Due, JobStore as _, JobStoreError, Jobs, Turn
 
 use super::Scheduler;
 use super::error::{SchedulerError, chain};
+use super::lost::Ending;
+use super::ticked::Ticked;
 use crate::job::launch::launch;
 use crate::probe::Prober;
-
-/// What a pass did.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Ticked {
-    /// The jobs that were started, in order.
-    pub started: Vec<JobId>,
-    /// The jobs whose records were changed otherwise.
-    pub updated: Vec<JobId>,
-    /// What could not be done; the rest was.
-    pub errors: Vec<String>,
-    /// The jobs of which something could not be written; their records are as they were.
-    pub unwritten: Vec<JobId>,
-    /// Whether there was no room for some of them, of which there may be some later.
-    pub lacks_room: bool,
-}
-
-impl Ticked {
-    /// Returns what is told of a pass that was given up after what it was about had been written.
-    pub(super) fn failed(error: &SchedulerError) -> Self {
-        Self { errors: vec![chain(error)], ..Self::default() }
-    }
-}
 
 /// A turn in which records were changed and nothing is written yet.
 pub(super) struct Pass<'s> {
@@ -52,6 +32,8 @@ pub(super) struct Pass<'s> {
     manifests: BTreeMap<RunId, Option<Manifest>>,
     /// Jobs of which something could not be written: they are left as they are in this pass.
     pub(super) broken: BTreeSet<JobId>,
+    /// Lost jobs whose processes are ended after the turn.
+    pub(super) ending: Ending,
     ticked: Ticked,
 }
 
@@ -73,14 +55,6 @@ struct Starting {
 }
 
 impl Scheduler {
-    /// Looks at every gate once more, and starts what may start.
-    ///
-    /// # Errors
-    /// The directory cannot be used. What goes wrong with one job is in the result.
-    pub fn tick(&self) -> Result<Ticked, SchedulerError> {
-        self.pass()?.conclude()
-    }
-
     /// Takes the turn and reads what is active.
     pub(super) fn pass(&self) -> Result<Pass<'_>, SchedulerError> {
         self.launched.reap();
@@ -103,6 +77,7 @@ impl Scheduler {
             looks_again_at: None,
             manifests: BTreeMap::new(),
             broken: BTreeSet::new(),
+            ending: Ending::default(),
             ticked: Ticked::default(),
         })
     }
@@ -139,6 +114,7 @@ impl Pass<'_> {
     /// Judges, writes and starts.
     pub(super) fn conclude(mut self) -> Result<Ticked, SchedulerError> {
         self.find_lost();
+        self.end_overdue();
         let settled = loop {
             let settled = self.settle()?;
             self.take_over(&settled);
@@ -168,9 +144,10 @@ impl Pass<'_> {
             // All the rest is done, and has to be told.
             self.ticked.errors.push(chain(&error));
         }
-        let Self { scheduler, turn, mut ticked, broken, .. } = self;
+        let Self { scheduler, turn, mut ticked, broken, ending, .. } = self;
         ticked.unwritten.extend(broken);
         drop(turn);
+        scheduler.end_lingering(ending, &mut ticked);
         if at.is_some() || settled.watches {
             scheduler.see_that_somebody_wakes();
         }
@@ -188,10 +165,7 @@ impl Pass<'_> {
         // It is enqueued: whoever is told only of an error would run it again.
         let began = scheduler.pass_in(turn).and_then(Pass::conclude);
         let mut ticked = began.unwrap_or_else(|error| Ticked::failed(&error));
-        ticked.updated.extend(written.updated);
-        ticked.updated.sort_unstable();
-        ticked.updated.dedup();
-        ticked.errors.extend(written.errors);
+        ticked.add(Ticked { updated: written.updated, errors: written.errors, ..Ticked::default() });
         Ok(ticked)
     }
 
@@ -203,13 +177,14 @@ impl Pass<'_> {
         let mut facts = Facts::default();
         let mut all = Settled::default();
         let mut went_back = BTreeSet::new();
+        let capacity = self.capacity();
         loop {
             let mut world = World {
                 jobs: &mut self.jobs.briefs,
                 unreadable: &self.jobs.unreadable,
                 facts: &facts,
                 shared: &mut self.shared,
-                capacity: self.scheduler.options.capacity,
+                capacity,
                 now: self.now,
             };
             let before = world.shared.clone();
@@ -254,7 +229,7 @@ impl Pass<'_> {
             for id in &settled.loops {
                 if !went_back.insert(id.clone()) {
                     // Nothing ran in between. However many rounds are left, others have their turn now.
-                    self.looks_again_at = Some(self.now.saturating_add(Span::from_secs(1)));
+                    self.look_again_at(Some(self.now.saturating_add(Span::from_secs(1))));
                     continue;
                 }
                 is_rewound |= self.go_back(id)?;
@@ -272,6 +247,17 @@ impl Pass<'_> {
             self.shared = before;
             facts = Facts::default();
         }
+    }
+
+    /// Returns how many jobs may run at once: one more for each whose process waits for others and lends its slot.
+    fn capacity(&self) -> u32 {
+        let capacity = self.scheduler.options.capacity;
+        let running = || self.jobs.briefs.values().filter(|brief| brief.status == JobStatus::Running);
+        if u32::try_from(running().count()).is_ok_and(|count| count < capacity) {
+            return capacity;
+        }
+        let lent = running().filter(|brief| self.scheduler.store.is_slot_lent(&brief.id)).count();
+        capacity.saturating_add(u32::try_from(lent).unwrap_or(u32::MAX))
     }
 
     /// Tells whether this pass is about to mark a custom artifact.
@@ -359,9 +345,12 @@ impl Pass<'_> {
 
     fn begin_one(&mut self, id: &JobId, settled: &Settled) -> Result<Option<Starting>, SchedulerError> {
         let before = self.record(id)?;
+        if before.schedule.limits.as_deref().is_some_and(|limits| limits.external) {
+            return self.begin_external(before, settled.permits.get(id)).map(|()| None);
+        }
         let Some(lock) = self.scheduler.take_lock_of(id)? else {
             // The supervisor of its last attempt is about to go, and says so to nobody.
-            self.looks_again_at = Some(self.now.saturating_add(SOON));
+            self.look_again_at(Some(self.now.saturating_add(SOON)));
             return Ok(None);
         };
         let mut record = before.clone();
@@ -375,6 +364,11 @@ impl Pass<'_> {
         self.tell(&record, event);
         self.change(record);
         Ok(Some(Starting { id: id.clone(), lock, before }))
+    }
+
+    /// Has the next pass made at an instant, or earlier.
+    pub(super) fn look_again_at(&mut self, at: Option<Timestamp>) {
+        self.looks_again_at = self.looks_again_at.into_iter().chain(at).min();
     }
 
     /// Adds what happened to a job.
@@ -479,21 +473,4 @@ impl Pass<'_> {
     pub(super) fn fail(&mut self, id: &JobId, error: &SchedulerError) {
         self.ticked.errors.push(format!("job {id}: {}", chain(error)));
     }
-
-    /// Returns the job that has done the work with a key.
-    pub(super) fn key_owner(&mut self, key: &str) -> Result<Answer, SchedulerError> {
-        let name = key_row(key);
-        let written =
-            self.batch.shared.iter().rev().find(|(row, _)| *row == name).map(|(_, row)| row.clone());
-        let row = match written {
-            Some(row) => Some(row),
-            None => self.turn.shared(&name)?,
-        };
-        Ok(Answer::Text(row.and_then(|row| row.as_str().map(str::to_owned))))
-    }
-}
-
-/// Returns the name of the row that says who has done the work with a key.
-pub(super) fn key_row(key: &str) -> String {
-    format!("key:{key}")
 }

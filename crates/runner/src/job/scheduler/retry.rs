@@ -2,12 +2,13 @@
 
 use std::collections::BTreeSet;
 
-use tidewheel_core::job::{Cause, JobId, JobStatus, Rewind, RunId, rewind, sentinels};
+use tidewheel_core::job::{Cause, JobId, JobStatus, Rewind, RunId, rewind, rewind_all, sentinels};
 use tidewheel_store::jobs::{JobStore as _, JobStoreError};
 
 use super::Scheduler;
 use super::error::SchedulerError;
-use super::pass::{Pass, Ticked};
+use super::pass::Pass;
+use super::ticked::Ticked;
 use crate::git::Repository;
 use crate::job::operation;
 
@@ -43,8 +44,6 @@ impl Scheduler {
     /// There is no such run, something of it runs, or something is in the way. No job was reset then.
     pub fn retry_run(&self, run: &RunId) -> Result<(Vec<JobId>, Ticked), SchedulerError> {
         let mut pass = self.pass_over_all()?;
-        let mut set: Vec<JobId> = Vec::new();
-        let mut seen = BTreeSet::new();
         let of_run = pass.jobs.briefs.values().filter(|brief| brief.run.as_ref() == Some(run));
         let mut failed: Vec<_> = of_run
             .filter(|brief| {
@@ -53,13 +52,7 @@ impl Scheduler {
             })
             .collect();
         failed.sort_unstable_by_key(|brief| (brief.created_at, &brief.id));
-        for brief in failed {
-            if seen.contains(&brief.id) {
-                continue;
-            }
-            let rewind = rewind(&pass.jobs.briefs, &brief.id)?;
-            set.extend(rewind.set.into_iter().filter(|id| seen.insert(id.clone())));
-        }
+        let set = rewind_all(&pass.jobs.briefs, failed.into_iter().map(|brief| &brief.id))?;
         self.rewind_all(&mut pass, &set)?;
         Ok((set, pass.conclude_rewound()))
     }
@@ -86,7 +79,13 @@ impl Scheduler {
         for id in set {
             pass.reset(
                 id,
-                Cause { by: &self.options.actor, is_loop: false, not_before: None, at: pass.now },
+                Cause {
+                    by: &self.options.actor,
+                    is_loop: false,
+                    not_before: None,
+                    asks_first: None,
+                    at: pass.now,
+                },
             )?;
         }
         for slug in slugs {

@@ -1,15 +1,16 @@
 //! Who looks again when a time has come: a daemon that stays, or a waker that ends when nothing is due.
 
-use std::fs::{File, OpenOptions, TryLockError};
+use std::fs::{File, TryLockError};
+use std::path::Path;
 use std::time::{Duration, Instant};
 
 use tidewheel_core::time::Timestamp;
-use tidewheel_store::jobs::{Due, JobStore as _, JobStoreError};
+use tidewheel_store::jobs::{Access, Due, JobStore as _, JobStoreError, open_regular};
 
 use super::Scheduler;
 use super::error::SchedulerError;
 use super::options::Options;
-use super::pass::Ticked;
+use super::ticked::Ticked;
 use crate::job::launch::launch_waker;
 use crate::job::wait::Watch;
 
@@ -26,6 +27,16 @@ pub enum Serve {
 }
 
 impl Scheduler {
+    /// Looks at every gate once more, and starts what may start.
+    ///
+    /// # Errors
+    /// The directory cannot be used. What goes wrong with one job is in the result.
+    pub fn tick(&self) -> Result<Ticked, SchedulerError> {
+        let pass = self.pass()?;
+        let unreadable = pass.jobs.unreadable.clone();
+        Ok(Ticked { unreadable, ..pass.conclude()? })
+    }
+
     /// Serves the times of jobs: retries, delays, limits, and what has to be looked at again and again. Each pass is
     /// told to `tell`.
     ///
@@ -80,10 +91,9 @@ impl Scheduler {
     }
 
     fn take_daemon_lock(&self) -> Result<Option<File>, SchedulerError> {
-        let path = self.options.data.join("jobs/daemon.lock");
-        let fail = |verb, source| JobStoreError::Io { verb, path: path.clone(), source };
-        let file = OpenOptions::new().create(true).truncate(false).write(true).open(&path);
-        let file = file.map_err(|source| fail("open", source))?;
+        let (data, name) = (&self.options.data, Path::new("jobs/daemon.lock"));
+        let fail = |verb, source| JobStoreError::Io { verb, path: data.join(name), source };
+        let file = open_regular(data, name, Access::Lock).map_err(|source| fail("open", source))?;
         match file.try_lock() {
             Ok(()) => Ok(Some(file)),
             Err(TryLockError::WouldBlock) => Ok(None),

@@ -17,11 +17,11 @@ use super::Scheduler;
 use super::error::{SchedulerError, chain};
 use super::lost::attempt_of;
 use super::notes::{Notes, TakeError};
-use super::pass::Ticked;
+use super::ticked::Ticked;
 use crate::job::attempt::{self, Attempt, AttemptError, GRACE, Logs};
 use crate::job::launch::{detach, handed_over};
 use crate::job::operation::{self, Around as _, Node, NodeEnd, Task};
-use crate::job::{Identity, attempt::Ended as ProcessEnded};
+use crate::job::{Identity, LogFile, attempt::Ended as ProcessEnded};
 use crate::process::StartError;
 
 impl Scheduler {
@@ -42,7 +42,16 @@ impl Scheduler {
             Err(TakeError::Different(error)) => NodeEnd::failed(error.to_string(), 1).non_retryable(),
             Err(error @ TakeError::Unwritten(_)) => NodeEnd::failed(error.to_string(), 1),
         };
+        self.make_logs(id);
         self.conclude_attempt(id, attempt, &end, manifest.ok().flatten().as_ref())
+    }
+
+    /// Makes the logs of a job that has written nothing: the record names them, and a reader finds them empty.
+    fn make_logs(&self, id: &JobId) {
+        for name in ["stdout.log", "stderr.log"] {
+            // What is in the way of a log is told where something is written to it.
+            drop(LogFile::open(&self.directory_of(id).join(name), self.options.log_limit));
+        }
     }
 
     /// Runs the attempt. Whatever keeps it from being run is its failure.
@@ -127,6 +136,7 @@ impl Scheduler {
             complaint: end.complaint.as_deref().map(shown),
             non_retryable: end.non_retryable,
             liveness: None,
+            decided: None,
             at: self.now(),
         };
         let mut pauses = pauses();
@@ -262,10 +272,13 @@ impl<'s> Surroundings<'s> {
             on_spawn: &mut |started| {
                 let mut record = scheduler.store_record(&id).map_err(io::Error::other)?;
                 if !is_own(&record, attempt) || !scheduler.supervises(&id) {
-                    return Err(io::Error::other("somebody else has ended this attempt"));
+                    return Err(io::Error::other("another process has ended this attempt"));
                 }
                 record.pid = Some(started.pid);
                 record.process_start_time = started.start_time;
+                if let Some(session) = started.session {
+                    record.metadata.set(Metadata::PROCESS_SESSION, session);
+                }
                 scheduler.store.write_process(&record).map_err(io::Error::other)
             },
             is_cancelled: &|| scheduler.store.is_asked_to_cancel(&id).unwrap_or(false),

@@ -2,18 +2,19 @@
 
 use std::collections::HashMap;
 
+use tidewheel_core::command::RunCommand;
 use tidewheel_core::event::Hold;
 use tidewheel_core::fact::{RunnableId, Value};
 use tidewheel_core::policy::Failure;
 use tidewheel_core::run::Run;
 use tidewheel_core::time::Timestamp;
 use tidewheel_core::{ReopenError, SignalError};
-use tidewheel_store::{CommandId, Letter, Status};
+use tidewheel_store::{Letter, Status};
 
 use super::life::{Active, Right};
-use super::state::{Ack, By, Lost, Mode, Out, Piece, Rest, Seen, State};
+use super::state::{Ack, By, Lost, Mode, Out, Piece, Rest, State};
+use super::table::Taken;
 use crate::pool::Place;
-use crate::runner::error::absence;
 
 impl Active {
     /// Stores the run for the first time, with its first input if there is one.
@@ -35,87 +36,63 @@ impl Active {
         })
     }
 
-    /// Takes an input. It is acknowledged when it is stored.
-    pub(in crate::runner) fn input(&self, value: Value, key: Option<String>, ack: Ack) -> Result<(), Mode> {
+    /// Takes an input. The caller is answered when it is stored; a command of the store is handled with it, so that
+    /// neither is found without the other.
+    pub(in crate::runner) fn input(&self, value: Value, key: Option<String>, by: By) -> Taken {
         self.with(|state, now| {
-            if let Mode::Aside { .. } | Mode::Leaving { .. } | Mode::Gone { .. } = state.mode {
-                return Err(state.mode.clone());
+            if state.is_gone() || state.changes_hands() {
+                return Taken::Not;
+            }
+            if state.is_known(&by) {
+                return Taken::Done;
             }
             if key.as_deref().is_some_and(|key| state.run.input_of_key(key).is_some()) {
-                // It is there; whoever asks again waits until it is stored, too.
-                state.when_stored(ack);
-                return Ok(());
+                match by {
+                    // It is there; a caller that gives it again waits until it is stored, too.
+                    By::Caller(ack) => state.when_stored(ack),
+                    By::Command(_) => state.answer(by),
+                }
+                return Taken::AlreadySo;
             }
+            let by = match self.by_table(state, RunCommand::Input, by, now) {
+                Ok(by) => by,
+                Err(taken) => return taken,
+            };
             state.run.plan_accepted(value, now, key);
             self.record(state, &[]);
-            state.answer(By::Caller(ack));
-            Ok(())
+            state.answer(by);
+            Taken::Done
         })
     }
 
-    /// Takes a signal for one component, and tells whether it was taken: otherwise the run is about to leave. It is
-    /// acknowledged when it is stored.
+    /// Takes a signal for one component. The caller is answered when it is stored.
     pub(in crate::runner) fn signal(
         &self,
         component: &str,
         value: Value,
         by: By,
-    ) -> Result<bool, SignalError> {
+    ) -> Result<Taken, SignalError> {
         self.with(|state, now| {
-            let may_take = match state.mode {
-                Mode::Going | Mode::Paused => true,
-                Mode::Aside { status, .. } | Mode::Leaving { status, .. } => status != Status::Cancelled,
-                Mode::Gone { .. } => false,
-            };
             if state.is_gone() || state.changes_hands() {
-                return Ok(false);
+                return Ok(Taken::Not);
             }
             if state.is_known(&by) {
-                return Ok(true);
+                return Ok(Taken::Done);
             }
-            if may_take {
-                if let Err(error) = state.run.plan_signal(component, value, Some(now)) {
-                    // What was asked through the store is seen to, or it would be asked for ever.
-                    if let By::Command(_) = by {
-                        self.refuse(state, by, error.to_string());
-                    }
-                    return Err(error);
+            let by = match self.by_table(state, RunCommand::Signal, by, now) {
+                Ok(by) => by,
+                Err(taken) => return Ok(taken),
+            };
+            if let Err(error) = state.run.plan_signal(component, value, Some(now)) {
+                // What was asked through the store is seen to, or it would be asked for ever.
+                if let By::Command(_) = by {
+                    self.refuse(state, by, error.to_string());
                 }
-                self.record(state, &[]);
-                state.answer(by);
-            } else {
-                tracing::warn!(run = %self.id(), "signal for a run that was cancelled");
-                self.refuse(state, by, "the run was cancelled".to_owned());
+                return Err(error);
             }
-            Ok(true)
-        })
-    }
-
-    /// Takes an input that somebody gave through the store, and says so with it: nobody may find the one without
-    /// the other. Tells whether nothing more is to be done about it.
-    pub(in crate::runner) fn input_asked(&self, value: Value, key: Option<String>, id: CommandId) -> bool {
-        let by = By::Command(id);
-        self.with(|state, now| {
-            // A run that somebody stopped has it in its log when it is resumed.
-            let may_take = match state.mode {
-                Mode::Going | Mode::Paused => true,
-                Mode::Aside { status, .. } | Mode::Leaving { status, .. } => status != Status::Cancelled,
-                Mode::Gone { .. } => false,
-            };
-            if state.is_gone() || state.changes_hands() {
-                return false;
-            }
-            if state.is_known(&by) {
-                return true;
-            }
-            if !may_take {
-                tracing::warn!(run = %self.id(), "input for a run that was cancelled");
-            } else if key.as_deref().is_none_or(|key| state.run.input_of_key(key).is_none()) {
-                state.run.plan_accepted(value, now, key);
-                self.record(state, &[]);
-            }
+            self.record(state, &[]);
             state.answer(by);
-            true
+            Ok(Taken::Done)
         })
     }
 
@@ -125,54 +102,55 @@ impl Active {
         if state.mode == Mode::Going { state.run.open_len() } else { 0 }
     }
 
-    /// Stops new work from starting. What is under way comes to its end. Tells whether it was taken: otherwise the
-    /// run is about to leave.
-    pub(in crate::runner) fn pause(&self, by: By) -> bool {
-        self.with(|state, _| {
+    /// Stops new work from starting. What is under way comes to its end.
+    pub(in crate::runner) fn pause(&self, by: By) -> Taken {
+        self.with(|state, now| {
             if state.is_gone() || state.changes_hands() {
-                return false;
+                return Taken::Not;
             }
             if state.is_known(&by) {
-                return true;
+                return Taken::Done;
             }
-            if state.mode == Mode::Going {
-                state.mode = Mode::Paused;
-                state.asking.clear();
-            }
+            let by = match self.by_table(state, RunCommand::Pause, by, now) {
+                Ok(by) => by,
+                Err(taken) => return taken,
+            };
+            state.mode = Mode::Paused;
+            state.asking.clear();
             state.answer(by);
-            true
+            Taken::Done
         })
     }
 
-    /// Goes on after a pause, or with a run that was stopped or put aside. Tells whether it was taken.
-    pub(in crate::runner) fn resume(&self, by: By) -> bool {
-        let mut goes_on = false;
-        let is_taken = self.with(|state, now| {
+    /// Goes on after a pause, or with a run that was stopped or put aside.
+    pub(in crate::runner) fn resume(&self, by: By) -> Taken {
+        let taken = self.with(|state, now| {
             if let Mode::Leaving { .. } | Mode::Gone { .. } = state.mode {
-                return false;
+                return Taken::Not;
             }
             if state.is_known(&by) {
-                return true;
+                return Taken::AlreadySo;
             }
-            if let Mode::Paused | Mode::Aside { status: Status::Stopped | Status::Parked, .. } = state.mode {
-                // Whoever lets it go on has seen to what failed.
-                state.run.reopen_paused(Some(now));
+            let by = match self.by_table(state, RunCommand::Resume, by, now) {
+                Ok(by) => by,
+                Err(taken) => return taken,
+            };
+            // The person who resumes it has seen to what failed.
+            state.run.reopen_paused(Some(now));
+            self.record(state, &[]);
+            if let Mode::Aside { .. } = state.mode {
+                // A resume gives it another chance.
+                state.run.release_all();
                 self.record(state, &[]);
-                if let Mode::Aside { .. } = state.mode {
-                    // Whoever resumes it gives it another chance.
-                    state.run.release_all();
-                    self.record(state, &[]);
-                }
-                goes_on = true;
-                self.go_on_from_pause(state, now);
             }
+            self.go_on_from_pause(state, now);
             state.answer(by);
-            true
+            Taken::Done
         });
-        if goes_on {
+        if let Taken::Done = taken {
             crate::telemetry::resume(self.id());
         }
-        is_taken
+        taken
     }
 
     fn go_on_from_pause(&self, state: &mut State, now: Timestamp) {
@@ -184,15 +162,19 @@ impl Active {
         }
     }
 
-    /// Ends everything that is not over. Tells whether it was taken.
-    pub(in crate::runner) fn cancel(&self, by: By) -> bool {
-        let (is_taken, out) = self.with(|state, now| {
+    /// Ends everything that is not over.
+    pub(in crate::runner) fn cancel(&self, by: By) -> Taken {
+        let (taken, out) = self.with(|state, now| {
             if state.is_gone() {
-                return (false, None);
+                return (Taken::Not, None);
             }
             if state.is_known(&by) {
-                return (true, None);
+                return (Taken::Done, None);
             }
+            let by = match self.by_table(state, RunCommand::Cancel, by, now) {
+                Ok(by) => by,
+                Err(taken) => return (taken, None),
+            };
             let cancelled = Failure::new("somebody cancelled the run").code("cancelled").non_retryable();
             state.run.cancel_all(&cancelled, Some(now));
             self.record(state, &[]);
@@ -202,10 +184,10 @@ impl Active {
             let early: Vec<u32> = state.early.keys().copied().collect();
             early.into_iter().for_each(|number| state.refuse_early(number));
             let held = std::mem::take(&mut state.fresh.held);
-            (true, Some((std::mem::take(&mut state.out), held)))
+            (Taken::Done, Some((std::mem::take(&mut state.out), held)))
         });
         self.give_up(out);
-        is_taken
+        taken
     }
 
     /// Ends one piece of work. Tells whether it was there; `None` if it was not taken.
@@ -250,45 +232,64 @@ impl Active {
         was_there
     }
 
-    /// Lets the run leave this process. Work that is under way is given up and offered again. Tells whether it was
-    /// taken.
-    pub(in crate::runner) fn leave(&self, status: Option<Status>, by: By) -> bool {
+    /// Lets go of the run: it is stopped, and leaves this process.
+    pub(in crate::runner) fn stop(&self, by: By) -> Taken {
+        let (taken, out) = self.with(|state, now| {
+            if state.is_gone() {
+                return (Taken::Not, None);
+            }
+            if state.is_known(&by) {
+                return (Taken::Done, None);
+            }
+            match self.by_table(state, RunCommand::Stop, by, now) {
+                Ok(by) => (Taken::Done, Some(self.send_away(state, Status::Stopped, by))),
+                Err(taken) => (taken, None),
+            }
+        });
+        self.give_up(out);
+        taken
+    }
+
+    /// Lets the run leave this process as it is, for the process that takes it next. Returns whether the caller is
+    /// answered.
+    pub(in crate::runner) fn leave(&self, ack: Ack) -> bool {
         let (is_taken, out) = self.with(|state, now| {
             if state.is_gone() {
                 return (false, None);
             }
-            if state.is_known(&by) {
+            if let Mode::Leaving { .. } | Mode::Aside { .. } = state.mode {
+                state.answer(By::Caller(ack));
                 return (true, None);
             }
-            let is_leaving = matches!(state.mode, Mode::Leaving { .. } | Mode::Aside { .. });
-            if is_leaving && !(state.changes_hands() && status.is_some()) {
-                state.answer(by);
-                return (true, None);
-            }
-            let out = std::mem::take(&mut state.out);
-            for piece in out.values().filter(|piece| piece.is_durable) {
-                state.run.give_back(&piece.ticket);
-                self.record(state, &[]);
-            }
-            let held = std::mem::take(&mut state.fresh.held);
-            for piece in &held {
-                state.run.give_back(&piece.runnable.ticket());
-                self.record(state, &[]);
-            }
-            state.asking.clear();
-            for early in std::mem::take(&mut state.early).into_values() {
-                // What was asked through the store is there for whoever has the run next; others ask again.
-                if let By::Caller(ack) = early.by {
-                    drop(ack.send(Err(Lost::Crashed("it was given back".to_owned()))));
-                }
-            }
-            let status = status.unwrap_or_else(|| state.condition(now).0);
-            state.mode = Mode::Leaving { status, reason: None };
-            state.answer(by);
-            (true, Some((out, held)))
+            let status = state.condition(now).0;
+            (true, Some(self.send_away(state, status, By::Caller(ack))))
         });
         self.give_up(out);
         is_taken
+    }
+
+    /// Makes the run leave this process. Work that is under way is given up, and offered again.
+    fn send_away(&self, state: &mut State, status: Status, by: By) -> (HashMap<Place, Out>, Vec<Piece>) {
+        let out = std::mem::take(&mut state.out);
+        for piece in out.values().filter(|piece| piece.is_durable) {
+            state.run.give_back(&piece.ticket);
+            self.record(state, &[]);
+        }
+        let held = std::mem::take(&mut state.fresh.held);
+        for piece in &held {
+            state.run.give_back(&piece.runnable.ticket());
+            self.record(state, &[]);
+        }
+        state.asking.clear();
+        for early in std::mem::take(&mut state.early).into_values() {
+            // What was asked through the store is there for whoever has the run next; others ask again.
+            if let By::Caller(ack) = early.by {
+                drop(ack.send(Err(Lost::Crashed("it was given back".to_owned()))));
+            }
+        }
+        state.mode = Mode::Leaving { status, reason: None };
+        state.answer(by);
+        (out, held)
     }
 
     /// Stops work that is not wanted any more. What it was given goes back; no lock may be held.
@@ -296,6 +297,9 @@ impl Active {
         let Some((out, held)) = unwanted else { return };
         let places: Vec<Place> = out.keys().copied().collect();
         self.core.pool().take_back(self.group, &places);
+        for suspect in out.values().filter_map(|out| out.suspect.as_ref()) {
+            suspect.ends(self.core.store());
+        }
         drop((out, held));
     }
 
@@ -308,12 +312,11 @@ impl Active {
             if state.is_known(&by) {
                 return Some(Retried::Reopened(0));
             }
-            if let Mode::Aside { status: Status::Cancelled, .. }
-            | Mode::Leaving { status: Status::Cancelled, .. } = state.mode
-            {
-                state.answer(by);
-                return Some(Retried::Cancelled);
-            }
+            let by = match self.by_table(state, RunCommand::Retry, by, now) {
+                Ok(by) => by,
+                Err(Taken::NoEffect { status, why }) => return Some(Retried::NoEffect { status, why }),
+                Err(_) => return Some(Retried::Reopened(0)),
+            };
             let works = match work {
                 Some(work) => vec![work],
                 None => state.run.failed_works().into_iter().chain(waiting_for_people(&state.run)).collect(),
@@ -333,19 +336,26 @@ impl Active {
                 }
             }
             // It waited for a person because of what failed, and that is seen to.
-            if state.mode == Mode::Paused
+            if count > 0
+                && state.mode == Mode::Paused
                 && state.pause_reason.is_some()
                 && waiting_for_people(&state.run).is_empty()
             {
                 self.go_on_from_pause(state, now);
             }
-            match &problem {
-                Some(problem) if count == 0 => self.refuse(state, by, problem.to_string()),
-                Some(_) | None => state.answer(by),
-            }
-            Some(match problem {
-                Some(problem) if count == 0 => Retried::Not(problem),
-                Some(_) | None => Retried::Reopened(count),
+            Some(match (problem, count) {
+                (Some(problem), 0) => {
+                    self.refuse(state, by, problem.to_string());
+                    Retried::Not(problem)
+                }
+                (None, 0) => {
+                    self.refuse(state, by, "it has no work that failed".to_owned());
+                    Retried::NothingFailed
+                }
+                (_, count) => {
+                    state.answer(by);
+                    Retried::Reopened(count)
+                }
             })
         })
     }
@@ -357,8 +367,22 @@ impl Active {
     }
 
     /// Stores what is not stored yet.
-    pub(in crate::runner) fn checkpoint(&self, by: By) -> bool {
-        self.dismiss(by, None)
+    pub(in crate::runner) fn checkpoint(&self, by: By) -> Taken {
+        self.with(|state, now| {
+            if state.is_gone() || state.changes_hands() {
+                return Taken::Not;
+            }
+            if state.is_known(&by) {
+                return Taken::Done;
+            }
+            match self.by_table(state, RunCommand::Checkpoint, by, now) {
+                Ok(by) => {
+                    state.answer(by);
+                    Taken::Done
+                }
+                Err(taken) => taken,
+            }
+        })
     }
 
     /// Says that nothing more is to be done about what was asked. Tells whether it was taken.
@@ -422,43 +446,6 @@ impl Active {
     pub(in crate::runner) fn is_quiet(&self) -> bool {
         self.lock().is_quiet()
     }
-
-    /// Returns what a component has for the last input, as far as it is stored; or somebody to wait for.
-    pub(in crate::runner) fn see(&self, component: &str) -> Seen {
-        let mut state = self.lock();
-        if let Mode::Gone { .. } = state.mode {
-            return Seen::Over { status: Status::Running };
-        }
-        let Some(input) = state.run.last_input() else { return Seen::NoInput };
-        let is_over = !state.run.is_runnable() && state.in_flight.is_none() && state.fresh.events.is_empty();
-        if is_over || state.run.gives_one_value(component) {
-            let stored = state.stored_facts;
-            if let Some(value) = state.run.value_for(component, input, stored) {
-                return Seen::Value(value.clone());
-            }
-        }
-        if is_over {
-            let failures = state.run.failures();
-            let own =
-                failures.iter().find(|failed| failed.component == Some(component) && failed.input == input);
-            return match own {
-                Some(failed) => Seen::Failed(Box::new(failed.failure.clone())),
-                None => Seen::Absent(absence(state.run.absence(component, input))),
-            };
-        }
-        state.wait_for(Some(component.to_owned()))
-    }
-
-    /// Returns how the run is, when nothing is left to do or it does not go on by itself.
-    pub(in crate::runner) fn see_end(&self) -> Seen {
-        let mut state = self.lock();
-        let is_stored = state.in_flight.is_none() && state.fresh.events.is_empty();
-        if !state.run.is_runnable() && is_stored && state.mode == Mode::Going {
-            let status = state.condition(Timestamp::from_nanos(0)).0;
-            return Seen::Over { status };
-        }
-        state.wait_for(None)
-    }
 }
 
 /// What became of work that was to be tried again.
@@ -467,8 +454,10 @@ pub(in crate::runner) enum Retried {
     Reopened(usize),
     /// None is, for this reason.
     Not(ReopenError),
-    /// None is: the run was cancelled.
-    Cancelled,
+    /// None is: nothing failed.
+    NothingFailed,
+    /// None is, as the run is.
+    NoEffect { status: Status, why: &'static str },
 }
 
 /// Returns the pieces of work that failed and wait until a person says how they go on.

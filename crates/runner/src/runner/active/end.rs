@@ -11,7 +11,6 @@ use tidewheel_store::{Letter, NewDeadLetter, Status};
 
 use super::life::{Active, Afterwards};
 use super::state::{By, Early, Mode, Out, State, Way};
-use super::stored::storable;
 use crate::driver::{Course, Known, Turn};
 use crate::pool::Place;
 
@@ -163,6 +162,28 @@ impl Active {
         state.fresh.is_urgent |= policy.checkpoint_after;
     }
 
+    /// Ends work that it is too late for. It did not begin, so that the log knows no attempt at it.
+    pub(super) fn end_late(
+        &self,
+        state: &mut State,
+        runnable: Runnable,
+        now: Timestamp,
+        afterwards: &mut Afterwards,
+    ) {
+        let deadline = self.deadline_of(runnable.accepted_at());
+        let mut course = Course::new(&runnable, Arc::clone(runnable.policy()), deadline, now);
+        let (ticket, turn) = (runnable.ticket(), course.begin(runnable.clone(), now));
+        let driven = Some(Box::new((runnable, course)));
+        let out = Out { ticket, is_durable: true, driven, permits: None, ear: None, suspect: None };
+        state.refuse_early(out.ticket.number());
+        match turn {
+            Turn::Over(executed) => self.end_work(state, &out, *executed, afterwards),
+            Turn::Run { .. } | Turn::Retry(_) | Turn::Pause(_) => {
+                unreachable!("invariant: only work for which nothing runs when it is late comes here")
+            }
+        }
+    }
+
     /// Lets the run wait for a person, with the work that failed.
     pub(super) fn pause_for(&self, state: &mut State, out: &Out, failed: FailedAttempt, now: Timestamp) {
         let node = out.driven.as_ref().map(|driven| {
@@ -194,7 +215,7 @@ impl Active {
         let Some(ear) = out.ear.take() else { return outcome };
         let mut outcome = outcome;
         for (component, value) in ear.take_registered() {
-            let registered = match storable(Outcome::Completed(value)) {
+            let registered = match Outcome::Completed(value).storable() {
                 Outcome::Completed(value) => {
                     state.run.register_undo(&out.ticket, &component, value).map(|_| ())
                 }

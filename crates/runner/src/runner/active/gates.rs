@@ -65,7 +65,10 @@ impl Active {
         let wanted_at = wanted_at.or(until.filter(|until| *until <= now));
         let queue_until = wanted_at.and_then(|at| Some(at.saturating_add(policy.queue_timeout?)));
         let is_asking = state.asking.contains(ticket.number());
-        if limit.is_some_and(|limit| limit <= now) {
+        if limit.is_some_and(|limit| limit <= now) && policy.only_fails_when_late() {
+            state.asking.remove(ticket.number());
+            state.late.extend(state.run.waiting_runnable(ticket));
+        } else if limit.is_some_and(|limit| limit <= now) {
             // How it is too late is for the course to say.
             self.dispatch(state, wait, Way::Free, now);
         } else if queue_until.is_some_and(|until| until <= now) {
@@ -101,9 +104,9 @@ impl Active {
             Some(later) => timers.cancel(*later),
             None => {}
         }
-        let (this, look) = (Arc::downgrade(&self.strong()), ticket.clone());
+        let (link, look) = (Arc::clone(&self.link), ticket.clone());
         let timer = timers.at(at, move || {
-            let Some(this) = this.upgrade() else { return };
+            let Some(this) = link.active() else { return };
             this.guarded(|| {
                 this.with(|state, now| {
                     state.looks.remove(&look.number());
@@ -179,7 +182,7 @@ impl Active {
             let driven = end.out.driven.as_ref().expect("invariant: only work under a policy comes here");
             let known = limits.failed(&self.workflow_name, driven.0.policy(), permits);
             let this = self.strong();
-            self.core.spawn(async move {
+            self.spawn_guarded(async move {
                 // Without an answer the store is gone, and the run with it.
                 let Ok(known) = known.await else { return };
                 this.guarded(|| this.settle(end.decided(known)));
@@ -204,7 +207,7 @@ impl Active {
             return self.settle(end.decided(Known::default()));
         };
         let work = driven.0.id().to_string();
-        self.core.spawn(async move {
+        self.spawn_guarded(async move {
             while let Err(error) = this.core.keys().done(&key, this.id(), &work, &value).await {
                 if !this.is_patient(&error).await {
                     return;
@@ -222,7 +225,7 @@ impl Active {
             return self.decided(ended);
         };
         let (this, work) = (self.strong(), runnable.id().to_string());
-        self.core.spawn(async move {
+        self.spawn_guarded(async move {
             if this.free_key(&key, &work).await {
                 this.guarded(|| this.decided(ended));
             }
@@ -243,7 +246,7 @@ impl Active {
     pub(super) fn leave_key_of(&self, runnable: &Runnable) {
         let Ok(Some(key)) = Key::of(runnable) else { return };
         let (this, work) = (self.strong(), runnable.id().to_string());
-        self.core.spawn(async move {
+        self.spawn_guarded(async move {
             this.free_key(&key, &work).await;
         });
     }
@@ -257,7 +260,7 @@ impl Active {
             Err(failure) => return self.go_in(number, Way::Late(failure)),
         };
         let (id, work) = (runnable.id(), runnable.id().to_string());
-        self.core.spawn(async move {
+        self.spawn_guarded(async move {
             let claimed = loop {
                 match this.core.keys().claim(&key, this.id(), &work).await {
                     Ok(claimed) => break claimed,
@@ -280,7 +283,7 @@ impl Active {
                     this.go_in(number, Way::Done(value));
                 }
                 Claimed::Taken => {
-                    this.core.keys().wait(&key, Arc::downgrade(&this), number);
+                    this.core.keys().wait(&key, &this.link, number);
                     this.wait_for_same(number, key.text.clone());
                 }
             });
@@ -334,7 +337,7 @@ impl Active {
     /// Waits a while after the store failed, and tells whether another try makes sense.
     async fn is_patient(&self, error: &StoreError) -> bool {
         tracing::warn!(run = %self.id(), error = crate::words(error), "keys cannot be read or written");
-        if matches!(error, StoreError::Closed | StoreError::Broken) {
+        if matches!(error, StoreError::Closed | StoreError::Broken | StoreError::Moved { .. }) {
             return false;
         }
         self.core.sleep(AGAIN_AFTER).await;

@@ -1,10 +1,11 @@
 //! A run that this process can drive no longer: its lease is over, or it went wrong. What is stored stays as it is.
 
-use std::panic::{AssertUnwindSafe, catch_unwind};
+use tidewheel_core::work::{CaughtFuture, call_user};
+use tidewheel_store::Status;
 
 use super::life::Active;
 use super::state::{By, Lost, Mode};
-use crate::pool::{Place, panicked};
+use crate::pool::Place;
 
 impl Active {
     /// The run can no longer be written by this process.
@@ -34,6 +35,13 @@ impl Active {
         self.core.forget(self);
     }
 
+    /// Returns whether nothing is left to do in the run for good, as far as this process knows.
+    pub(in crate::runner) fn is_over(&self) -> bool {
+        let state = self.lock();
+        let is_cancelled = matches!(state.mode, Mode::Gone { status: Some(Status::Cancelled), .. });
+        is_cancelled || !state.run.is_runnable() && state.run.inputs_len() > 0
+    }
+
     /// The store says that the lease of this process is over. The others of its runs will learn it, too.
     pub(in crate::runner) fn lose_late(&self, why: &Lost) {
         self.lose(why);
@@ -56,9 +64,19 @@ impl Active {
 
     /// Keeps a panic, of ours or of a value that cannot be written, from taking anything else down: the run is
     /// taken up again from what is stored.
-    pub(super) fn guarded(&self, deed: impl FnOnce()) {
-        if let Err(payload) = catch_unwind(AssertUnwindSafe(deed)) {
-            self.crash(panicked(payload.as_ref()).message);
+    pub(in crate::runner) fn guarded(&self, deed: impl FnOnce()) {
+        if let Err(panic) = call_user(deed) {
+            self.crash(panic.message);
         }
+    }
+
+    /// Lets something happen for the run beside all else. A panic in it is as in [`Active::guarded`].
+    pub(super) fn spawn_guarded(&self, task: impl Future<Output = ()> + Send + 'static) {
+        let this = self.strong();
+        self.core.spawn(async move {
+            if let Err(panic) = CaughtFuture::new(Box::pin(task)).await {
+                this.crash(panic.message);
+            }
+        });
     }
 }

@@ -2,30 +2,34 @@
 //! everything in order; work, the store and hooks are never called under it.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
-use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
+use std::panic::resume_unwind;
 use std::sync::atomic::{AtomicU8, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, Weak};
 
-use tidewheel_core::fact::RunId;
+use tidewheel_core::fact::{RunId, RunnableId};
 use tidewheel_core::policy::Kind;
 use tidewheel_core::run::Run;
 use tidewheel_core::time::{Span, Timestamp};
+use tidewheel_core::work::call_user;
 use tidewheel_core::workflow::Workflow;
 use tidewheel_core::{Executed, Outcome, Prepared, Runnable};
 use tidewheel_store::{Fence, Lease, NewRun, Status, Version};
 
 use super::end::Ended;
 use super::gates::AtTheGates;
+use super::link::Link;
 use super::state::{Asking, Fresh, Mode, Piece, State};
-use super::stored::storable;
+use super::suspect::{NOTED_FROM, Suspect};
 use crate::driver::Known;
-use crate::pool::{Job, Place, Sink, call, panicked};
+use crate::pool::{Job, Place, Sink, call};
 use crate::runner::commit::Submission;
 use crate::runner::core::Core;
 use crate::runner::options::Checkpoints;
 
 pub(in crate::runner) struct Active {
     this: Weak<Self>,
+    /// For whoever may keep it longer than the run is here.
+    pub(super) link: Arc<Link>,
     pub(super) core: Arc<Core>,
     pub(super) id: RunId,
     /// Its number in the pool.
@@ -66,6 +70,10 @@ pub(in crate::runner) enum Right {
 pub(super) struct Afterwards {
     pub(super) jobs: Vec<Job>,
     pub(super) inline: Vec<(Place, Runnable)>,
+    /// What goes alone.
+    pub(super) alone: Vec<Job>,
+    /// What got lost before and is over now.
+    pub(super) cleared: Vec<Suspect>,
     pub(super) submission: Option<Submission>,
     pub(super) gates: AtTheGates,
 }
@@ -87,6 +95,7 @@ impl Active {
         let (id, group, stored_facts) = (run.id().clone(), core.next_group(), run.facts_len());
         Arc::new_cyclic(|this| Self {
             this: Weak::clone(this),
+            link: Link::new(Weak::clone(this)),
             core,
             id,
             group,
@@ -110,8 +119,10 @@ impl Active {
                 is_held_back: false,
                 is_broken: false,
                 is_taken_up: false,
+                has_lost: false,
                 last_command: None,
                 again: Vec::new(),
+                late: Vec::new(),
                 asking: Asking::default(),
                 looks: BTreeMap::new(),
                 asks: Vec::new(),
@@ -168,7 +179,7 @@ impl Active {
 
     /// Goes on after the run was loaded. One that was set aside leaves again.
     pub(in crate::runner) fn go_on(&self) {
-        self.with(|_, _| {});
+        self.guarded(|| self.with(|_, _| {}));
     }
 
     /// Goes on after the run was loaded, unless it is here to be asked something.
@@ -179,10 +190,26 @@ impl Active {
         }
     }
 
-    /// What was under way when the process of the run ended is run again, and what waited keeps its due time.
+    /// What was under way when the process of the run ended is run again, and what waited keeps its due time. Work that
+    /// got lost before counts as lost again only if it was being executed: else it was only beside what failed.
     fn take_up(&self, state: &mut State, now: Timestamp) {
         state.is_taken_up = true;
-        let lost = state.run.prepare_lost(now).runnables;
+        let key = match &state.right {
+            Right::Held(lease) => Some(lease.key),
+            Right::New(_) => None,
+        };
+        let (mut noted, mut has_lost) = (None, false);
+        let was_executed = |work: RunnableId, dispatches: u32| {
+            has_lost = true;
+            let noted = noted.get_or_insert_with(|| {
+                let noted = key.map(|key| self.core.store().take_executions(key));
+                noted.unwrap_or_default().into_iter().collect::<BTreeSet<String>>()
+            });
+            // What parked the run stays lost until a person resumes it, although it is not executed meanwhile.
+            !(NOTED_FROM..=MOST_LOST).contains(&dispatches) || noted.contains(&work.to_string())
+        };
+        let lost = state.run.prepare_lost_if(now, was_executed).runnables;
+        state.has_lost = has_lost;
         self.record(state, &[]);
         if lost.iter().any(|runnable| self.parks_if_lost(state, runnable)) {
             return;
@@ -214,11 +241,11 @@ impl Active {
     /// A panic on the way would leave a run that is not what is stored: it is taken up again, and whoever caused
     /// the panic gets it back.
     pub(super) fn with<T>(&self, change: impl FnOnce(&mut State, Timestamp) -> T) -> T {
-        match catch_unwind(AssertUnwindSafe(|| self.change(change))) {
+        match call_user(|| self.change(change)) {
             Ok(answer) => answer,
-            Err(payload) => {
-                self.crash(panicked(payload.as_ref()).message);
-                resume_unwind(payload)
+            Err(panic) => {
+                self.crash(panic.message.clone());
+                resume_unwind(Box::new(panic.message))
             }
         }
     }
@@ -273,17 +300,21 @@ impl Active {
             }
         }
         while state.mode == Mode::Going && !state.is_held_back {
-            let Prepared { runnables, held } = state.run.prepare_admitted(now, Some(now));
+            let Prepared { runnables, held, late } = state.run.prepare_in_time(now, Some(now), self.deadline);
             let durable: Vec<bool> = runnables.iter().map(|runnable| self.is_durable(runnable)).collect();
             self.record(state, &durable);
-            if runnables.is_empty() && held.is_empty() {
+            if runnables.is_empty() && held.is_empty() && late.is_empty() && state.late.is_empty() {
                 break;
             }
             for wait in held {
                 self.go_on_with(state, &wait, now);
             }
+            for runnable in late.into_iter().chain(std::mem::take(&mut state.late)) {
+                self.end_late(state, runnable, now, afterwards);
+            }
             for (runnable, is_durable) in runnables.into_iter().zip(durable) {
                 if runnable.node().kind == Kind::Join {
+                    // Its parts are facts, which were checked.
                     state.run.apply(runnable.execute());
                     self.record(state, &[]);
                 } else if is_durable {
@@ -321,7 +352,13 @@ impl Active {
 
     /// Gives others what is theirs to do; what is to be done here comes back.
     fn hand_over(&self, afterwards: Afterwards) -> VecDeque<(Place, Runnable)> {
-        let Afterwards { jobs, inline, submission, gates } = afterwards;
+        let Afterwards { jobs, inline, alone, cleared, submission, gates } = afterwards;
+        for suspect in cleared {
+            suspect.ends(self.core.store());
+        }
+        for job in alone {
+            self.hand_in_alone(job);
+        }
         if let Some(submission) = submission {
             self.core.committer().submit(submission);
         }
@@ -333,12 +370,13 @@ impl Active {
     }
 
     fn take_end(&self, place: Place, outcome: Outcome) -> Afterwards {
-        let outcome = storable(outcome);
+        let outcome = outcome.storable();
         let now = self.core.clock().now();
         let mut state = self.lock();
         let mut afterwards = Afterwards::default();
         let Some(mut out) = state.out.remove(&place) else { return afterwards };
         self.core.metrics().attempt(&outcome);
+        afterwards.cleared.extend(out.suspect.take().map(|suspect| *suspect));
         let outcome = self.register_undos(&mut state, &mut out, outcome);
         if out.driven.is_some() {
             self.end_attempt(&mut state, place, out, outcome, now, &mut afterwards);

@@ -12,7 +12,6 @@ use tidewheel_core::{Outcome, Runnable, Ticket, Wait};
 use super::end::End;
 use super::life::{Active, Afterwards};
 use super::state::{By, Early, Mode, Out, State};
-use super::stored::storable;
 use crate::driver::Course;
 
 /// What somebody outside says of a piece of work.
@@ -85,10 +84,10 @@ impl Active {
     ) {
         let Some(runnable) = state.run.waiting_runnable(ticket) else { return };
         let deadline = self.deadline_of(runnable.accepted_at());
-        let course = Course::new(&runnable, Arc::clone(runnable.policy()), deadline, now);
+        let course = Course::new(&runnable, Arc::clone(runnable.policy()), deadline, now).for_store();
         let ticket = runnable.ticket();
         let driven = Some(Box::new((runnable, course)));
-        let out = Out { ticket, is_durable: true, driven, permits: None, ear: None };
+        let out = Out { ticket, is_durable: true, driven, permits: None, ear: None, suspect: None };
         state.ending.insert(out.ticket.number());
         state.outside.push(End { place: self.core.pool().place(), out, outcome, now, by });
     }
@@ -190,7 +189,7 @@ impl Active {
     pub(super) fn take_said(&self, state: &mut State, ticket: &Ticket, said: Said, by: By, now: Timestamp) {
         match said {
             Said::Completed(value) => {
-                self.end_outside(state, ticket, storable(Outcome::Completed(value)), Some(by), now);
+                self.end_outside(state, ticket, Outcome::Completed(value).storable(), Some(by), now);
             }
             Said::Failed(failure) => {
                 self.end_outside(state, ticket, Outcome::Failed(failure), Some(by), now);

@@ -10,7 +10,7 @@ use tidewheel_core::{Outcome, Runnable};
 use super::end::Ended;
 use super::life::{Active, Afterwards};
 use super::state::{Out, Piece, State, Way};
-use super::stored::storable;
+use super::suspect::Suspect;
 use crate::driver::{Course, Known, Turn, Until};
 use crate::limits::Permits;
 use crate::pool::Place;
@@ -25,12 +25,12 @@ impl Active {
         let deadline = self.deadline_of(runnable.accepted_at());
         let ticket = runnable.ticket();
         if runnable.is_plain() && deadline.is_none() {
-            let out = Out { ticket, is_durable, driven: None, permits: None, ear: None };
+            let out = Out { ticket, is_durable, driven: None, permits: None, ear: None, suspect: None };
             self.hand_in(state, place, out, runnable, None, None, afterwards);
             return;
         }
-        let mut course = Course::new(&runnable, Arc::clone(runnable.policy()), deadline, now);
-        let mut out = Out { ticket, is_durable, driven: None, permits: None, ear: None };
+        let mut course = Course::new(&runnable, Arc::clone(runnable.policy()), deadline, now).for_store();
+        let mut out = Out { ticket, is_durable, driven: None, permits: None, ear: None, suspect: None };
         let is_keyed = runnable.policy().idempotency_key.is_some() && !matches!(way, Way::Done(_));
         let turn = match way {
             Way::Free => course.begin(runnable.clone(), now),
@@ -91,9 +91,7 @@ impl Active {
             }
             Turn::Pause(failed) => self.pause_for(state, &out, *failed, now),
             Turn::Over(executed) => {
-                // A fallback may have given the value.
-                let outcome = storable(executed.outcome().clone());
-                self.end_work(state, &out, executed.with_outcome(outcome), afterwards);
+                self.end_work(state, &out, *executed, afterwards);
             }
         }
     }
@@ -114,9 +112,12 @@ impl Active {
         if let Some(cancellation) = &cancellation {
             runnable = runnable.with_cancellation(cancellation.clone());
         }
-        let tells_beginning = out.permits.as_ref().is_some_and(Permits::wants_beginning);
+        out.suspect = Suspect::of(state, &runnable);
+        let is_suspect = out.suspect.is_some();
+        let is_alone = out.suspect.as_ref().is_some_and(|suspect| suspect.goes_alone());
+        let tells_beginning = is_suspect || out.permits.as_ref().is_some_and(Permits::wants_beginning);
         let executor = self.core.options().executor_of(&runnable.node());
-        let is_inline = executor == Executor::Inline && !runnable.is_async();
+        let is_inline = executor == Executor::Inline && !runnable.is_async() && !is_alone;
         let mut job = self.core.pool().job(self.strong(), self.group, place, runnable);
         if wants_context && self.has_compensations {
             out.ear = Some(job.listen());
@@ -135,15 +136,19 @@ impl Active {
             job.terms().tells_beginning = true;
         }
         job.in_task = executor == Executor::Tasks;
-        afterwards.jobs.push(job);
+        if is_alone { afterwards.alone.push(job) } else { afterwards.jobs.push(job) }
     }
 
-    /// Says to the limits that a piece of work begins.
+    /// Says to the limits that a piece of work begins, and notes it if it got lost before.
     pub(super) fn begin_now(&self, place: Place) {
         let mut state = self.lock();
-        let permits = state.out.get_mut(&place).and_then(|out| out.permits.as_mut());
-        let beginning = permits.and_then(Permits::begun);
+        let Some(out) = state.out.get_mut(&place) else { return };
+        let beginning = out.permits.as_mut().and_then(Permits::begun);
+        let note = out.suspect.as_ref().map(|suspect| suspect.note());
         drop(state);
+        if let Some(note) = note {
+            note.begins(self.core.store());
+        }
         // It is said by dropping it, and no lock may be held.
         drop(beginning);
     }

@@ -15,6 +15,8 @@ use tokio::sync::oneshot;
 use super::end::End;
 use super::life::Right;
 use super::outside::Said;
+use super::seen::Seen;
+use super::suspect::Suspect;
 use crate::driver::Course;
 use crate::ear::Ear;
 use crate::limits::{Ask, Permits};
@@ -41,6 +43,8 @@ pub(super) struct State {
     pub(super) is_held_back: bool,
     /// Whether a change ended in a panic, and nobody has seen to it yet.
     pub(super) is_broken: bool,
+    /// Work that it is too late for, which does not begin.
+    pub(super) late: Vec<Runnable>,
     /// Attempts at work whose dispatch is not stored.
     pub(super) again: Vec<Piece>,
     /// Work that waits to be let in, by its number.
@@ -69,6 +73,8 @@ pub(super) struct State {
     pub(super) deciding: usize,
     /// Whether that was taken up again which was under way when the run was stored.
     pub(super) is_taken_up: bool,
+    /// Whether some of that got lost with its process.
+    pub(super) has_lost: bool,
     /// The last command that was obeyed. They come in order, and one may be seen twice until it is stored that it
     /// was handled.
     pub(super) last_command: Option<CommandId>,
@@ -259,6 +265,8 @@ pub(in crate::runner) enum Lost {
     Crashed(String),
     /// Nobody waits for what was said.
     NotAwaited(Token),
+    /// The lease of this process is over: another process may drive the run.
+    Lease(String),
     /// Something else.
     Otherwise(String),
 }
@@ -275,7 +283,7 @@ impl std::fmt::Display for Lost {
         match self {
             Self::Exists | Self::PerhapsOurs => f.write_str("a run of that id exists"),
             Self::NotAwaited(token) => write!(f, "nobody waits for `{token}`"),
-            Self::Crashed(why) | Self::Otherwise(why) => f.write_str(why),
+            Self::Crashed(why) | Self::Lease(why) | Self::Otherwise(why) => f.write_str(why),
         }
     }
 }
@@ -288,6 +296,8 @@ pub(super) struct Out {
     pub(super) permits: Option<Permits>,
     /// Who heard what it wants to have undone, where something can be.
     pub(super) ear: Option<Arc<Ear>>,
+    /// For work that got lost with a process before.
+    pub(super) suspect: Option<Box<Suspect>>,
 }
 
 /// Who waits for a result.
@@ -295,16 +305,6 @@ pub(super) struct Waiter {
     /// `None` for the end of all work.
     pub(super) component: Option<String>,
     pub(super) tell: oneshot::Sender<()>,
-}
-
-/// What somebody outside sees when they ask for a result.
-pub(in crate::runner) enum Seen {
-    Value(Value),
-    Failed(Box<Failure>),
-    Absent(String),
-    NoInput,
-    Over { status: Status },
-    Wait(oneshot::Receiver<()>),
 }
 
 impl State {
@@ -386,8 +386,10 @@ impl State {
                 if self.run.inputs_len() == 0 {
                     (Status::Waiting, None, None)
                 } else if !self.run.is_runnable() {
-                    let status = if self.run.has_failed() { Status::Failed } else { Status::Completed };
-                    (status, None, None)
+                    match (self.run.has_failed(), self.run.skipped_failures()) {
+                        (true, _) => (Status::Failed, None, None),
+                        (false, skipped) => (Status::Completed, None, skipped_reason(skipped)),
+                    }
                 } else if self.run.only_waits() {
                     (Status::Waiting, self.run.next_due(), None)
                 } else {
@@ -408,6 +410,7 @@ impl State {
             && self.fresh.is_empty()
             && self.out.is_empty()
             && self.again.is_empty()
+            && self.late.is_empty()
             && self.asks.is_empty()
             && self.keyed.is_empty()
             && self.outside.is_empty()
@@ -490,5 +493,14 @@ impl Fresh {
                 Checkpoints::EveryN(n) => cycles >= n,
                 Checkpoints::OnComplete | Checkpoints::Manual => false,
             }
+    }
+}
+
+/// Says that a run completed without what failed and was skipped.
+fn skipped_reason(count: usize) -> Option<String> {
+    match count {
+        0 => None,
+        1 => Some("1 failure was skipped".to_owned()),
+        count => Some(format!("{count} failures were skipped")),
     }
 }

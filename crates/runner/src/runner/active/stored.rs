@@ -1,19 +1,17 @@
 //! What of a run goes to the store, and what follows when it is there. It writes nothing itself: that is done for
 //! many runs together.
 
-use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::panic::resume_unwind;
 
+use tidewheel_core::Runnable;
 use tidewheel_core::event::Event;
-use tidewheel_core::fact::Value;
-use tidewheel_core::policy::{ExecutionMode, Failure, Kind};
+use tidewheel_core::policy::{ExecutionMode, Kind};
 use tidewheel_core::time::Timestamp;
-use tidewheel_core::{Outcome, Runnable};
 use tidewheel_store::{Append, Guard, Lease, Status};
 
 use super::life::{Active, Afterwards, Right};
 use super::state::{Flight, Fresh, Heard, Mode, State, Telling};
 use super::tell::what_of;
-use crate::pool::panicked;
 use crate::runner::commit::Submission;
 use crate::telemetry;
 
@@ -36,7 +34,11 @@ impl Active {
             }
             let place = fresh.events.len();
             let write = |body: &mut Vec<u8>| event.write_json(&self.workflow, body);
-            fresh.events.push_with(write).expect("invariant: values are checked before they come here");
+            if let Err(error) = fresh.events.push_with(write) {
+                // It could be written when the work gave it: its type changed its mind. The run crashes, and is taken up
+                // again from what is stored.
+                resume_unwind(Box::new(crate::words(&error)));
+            }
             if is_heard && let Ok(line) = event.to_json(&self.workflow) {
                 fresh.heard.push(Heard { place, what: what_of(event, run), line: line.into() });
             }
@@ -117,7 +119,7 @@ impl Active {
         afterwards.submission = self.flush(&mut state, now);
         let (is_over, has_left) = (state.is_over(), afterwards.submission.is_none() && state.has_left());
         let (is_idle, is_told) = (state.is_idle(), is_over && state.mode == Mode::Going);
-        let status = state.condition(now).0;
+        let (status, _, reason) = state.condition(now);
         if has_left {
             let Mode::Leaving { status, reason } = &state.mode else { return };
             let why = reason.clone().unwrap_or_else(|| format!("it is {status}"));
@@ -136,6 +138,9 @@ impl Active {
             }
         };
         drop(state);
+        if let (Some(Status::Completed), Some(reason)) = (idle, reason) {
+            telemetry::skipped(&self.id, &reason);
+        }
         if idle.is_some() || has_left && matches!(status, Status::Parked | Status::Cancelled) {
             self.core.metrics().run(status);
         }
@@ -154,19 +159,4 @@ impl Active {
             self.tell_rest();
         }
     }
-}
-
-/// Makes a value that cannot be written the failure of the work that gave it.
-pub(super) fn storable(outcome: Outcome) -> Outcome {
-    let check = |value: &Value| match catch_unwind(AssertUnwindSafe(|| value.to_text())) {
-        Ok(Ok(_)) => None,
-        Ok(Err(error)) => Some(Failure::of(&error).code("unserialisable").non_retryable()),
-        Err(payload) => Some(panicked(payload.as_ref()).code("unserialisable").non_retryable()),
-    };
-    let failure = match &outcome {
-        Outcome::Completed(value) => check(value),
-        Outcome::FannedOut(values) => values.iter().find_map(check),
-        Outcome::Failed(_) | Outcome::Skipped(_) => None,
-    };
-    failure.map_or(outcome, Outcome::Failed)
 }

@@ -1,12 +1,12 @@
 //! Who is told what happened in a run: hooks and subscribers, in the order in which it was stored. Nobody is told
 //! under the lock of the run.
 
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
 use tidewheel_core::event::Event;
 use tidewheel_core::policy::{Kind, NodeInfo};
 use tidewheel_core::run::Run;
+use tidewheel_core::work::call_user;
 use tidewheel_store::{Status, Version};
 
 use super::life::Active;
@@ -39,22 +39,30 @@ impl Active {
             self.core.publish(RunEvent { run: self.id.clone(), version, event: Arc::clone(&heard.line) });
         }
         let Some(hooks) = &self.core.options().hooks else { return };
-        let tell = || {
-            for (name, kind, what) in heard.iter().filter_map(|heard| heard.what.as_ref()) {
-                let named = name.as_deref().and_then(|name| self.workflow.node_info(name));
-                let node = named.unwrap_or_else(|| NodeInfo::unnamed(*kind));
-                match what {
-                    What::Dispatched(attempt) => hooks.dispatched(&self.id, &node, *attempt),
-                    What::Completed => hooks.completed(&self.id, &node),
-                    What::Failed(failure) => hooks.failed(&self.id, &node, failure),
+        for (name, kind, what) in heard.iter().filter_map(|heard| heard.what.as_ref()) {
+            let named = name.as_deref().and_then(|name| self.workflow.node_info(name));
+            let node = named.unwrap_or_else(|| NodeInfo::unnamed(*kind));
+            match what {
+                What::Dispatched(attempt) => {
+                    self.call_hook("dispatched", || hooks.dispatched(&self.id, &node, *attempt));
+                }
+                What::Completed => self.call_hook("completed", || hooks.completed(&self.id, &node)),
+                What::Failed(failure) => {
+                    self.call_hook("failed", || hooks.failed(&self.id, &node, failure));
                 }
             }
-            if let Some(status) = idle {
-                hooks.idle(&self.id, status);
-            }
-        };
-        // A hook that panics changes nothing.
-        drop(catch_unwind(AssertUnwindSafe(tell)));
+        }
+        if let Some(status) = idle {
+            self.call_hook("idle", || hooks.idle(&self.id, status));
+        }
+    }
+
+    /// Calls one hook. One that panics is logged, and the next one is called.
+    fn call_hook(&self, hook: &'static str, call: impl FnOnce()) {
+        if let Err(panic) = call_user(call) {
+            tracing::error!(run = %self.id, hook, why = panic.message, "hook panicked");
+            self.core.metrics().panic("hook");
+        }
     }
 }
 

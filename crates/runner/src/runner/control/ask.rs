@@ -4,11 +4,12 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use serde_json::value::{RawValue, to_raw_value};
+use tidewheel_core::command::Effect;
 use tidewheel_core::fact::{RunId, RunnableId};
 use tidewheel_core::policy::Failure;
 use tidewheel_core::view::{Story, WorkLine, WorkState};
 use tidewheel_core::work::Token;
-use tidewheel_store::{NewCommand, Refused, Status, Store, StoreError};
+use tidewheel_store::{Refused, Store, StoreError};
 
 use super::error::AskError;
 use super::sent::Sent;
@@ -83,14 +84,10 @@ impl Control {
     /// Asks to end all work of a run that is not over.
     ///
     /// # Errors
-    /// There is no such run, nothing of it is left to do, or the store failed.
+    /// There is no such run, nothing of it is left to do, or the store failed. To cancel a run that is cancelled is no
+    /// error: nothing is written, and [`Sent::id`] says so.
     pub async fn cancel(&self, run: &RunId) -> Result<Sent, AskError> {
-        self.ask(run, Asked::Cancel.command(run), |status| match status {
-            Status::Completed | Status::Failed => Some("nothing is left to do that could be cancelled"),
-            Status::Cancelled => Some("nothing is left to do"),
-            Status::Running | Status::Waiting | Status::Paused | Status::Stopped | Status::Parked => None,
-        })
-        .await
+        self.ask(run, &Asked::Cancel, None).await
     }
 
     /// Asks to end one piece of work that is not over.
@@ -114,7 +111,7 @@ impl Control {
         let cannot = |_: &Story, line: &WorkLine| {
             line.state.is_over().then_some("nothing is left of it that could be cancelled")
         };
-        self.ask_each(run, works, cannot, |work| Asked::CancelWork { work }, |_| None).await
+        self.ask_each(run, works, cannot, |work| Asked::CancelWork { work }).await
     }
 
     /// Asks to let no new work start. What is under way comes to its end.
@@ -122,12 +119,7 @@ impl Control {
     /// # Errors
     /// There is no such run, it does not go on anyway, or the store failed.
     pub async fn pause(&self, run: &RunId) -> Result<Sent, AskError> {
-        self.ask(run, Asked::Pause.command(run), |status| match status {
-            Status::Running | Status::Waiting => None,
-            Status::Completed | Status::Failed | Status::Cancelled => Some("nothing is left to do"),
-            Status::Paused | Status::Stopped | Status::Parked => Some("it does not go on anyway"),
-        })
-        .await
+        self.ask(run, &Asked::Pause, None).await
     }
 
     /// Asks to go on with a run that was paused, stopped or parked.
@@ -135,12 +127,7 @@ impl Control {
     /// # Errors
     /// There is no such run, nothing holds it, or the store failed.
     pub async fn resume(&self, run: &RunId) -> Result<Sent, AskError> {
-        self.ask(run, Asked::Resume.command(run), |status| match status {
-            Status::Paused | Status::Stopped | Status::Parked => None,
-            Status::Running | Status::Waiting => Some("it goes on already"),
-            Status::Completed | Status::Failed | Status::Cancelled => Some("nothing is left to do"),
-        })
-        .await
+        self.ask(run, &Asked::Resume, None).await
     }
 
     /// Asks to let go of a run: nobody drives it then, and it can be resumed.
@@ -148,12 +135,7 @@ impl Control {
     /// # Errors
     /// There is no such run, it does not go on anyway, or the store failed.
     pub async fn stop(&self, run: &RunId) -> Result<Sent, AskError> {
-        self.ask(run, Asked::Stop.command(run), |status| match status {
-            Status::Running | Status::Waiting | Status::Paused => None,
-            Status::Completed | Status::Failed | Status::Cancelled => Some("nothing is left to do"),
-            Status::Stopped | Status::Parked => Some("it does not go on anyway"),
-        })
-        .await
+        self.ask(run, &Asked::Stop, None).await
     }
 
     /// Gives one component of a run a value.
@@ -166,10 +148,7 @@ impl Control {
             return Err(AskError::NoComponent { run: run.clone(), component: component.to_owned(), known });
         }
         let asked = Asked::Signal { component: component.to_owned(), value };
-        self.ask(run, asked.command(run), |status| {
-            (status == Status::Cancelled).then_some("it takes no signals any more")
-        })
-        .await
+        self.ask(run, &asked, None).await
     }
 
     /// Asks to try failed work again, with all the attempts that its policy allows: one piece, or all of the run.
@@ -181,8 +160,7 @@ impl Control {
             return self.retry_works(run, &[work]).await?.swap_remove(0);
         }
         let why = no_retry_of_any(&self.story(run).await?);
-        self.ask(run, Asked::Retry { work: None }.command(run), |status| no_retry_of_run(status).or(why))
-            .await
+        self.ask(run, &Asked::Retry { work: None }, why).await
     }
 
     /// Asks to try several pieces of work again that failed, each as [`retry`](Self::retry) does; the answers
@@ -195,8 +173,7 @@ impl Control {
         run: &RunId,
         works: &[RunnableId],
     ) -> Result<Vec<Result<Sent, AskError>>, AskError> {
-        self.ask_each(run, works, Story::no_retry, |work| Asked::Retry { work: Some(work) }, no_retry_of_run)
-            .await
+        self.ask_each(run, works, Story::no_retry, |work| Asked::Retry { work: Some(work) }).await
     }
 
     /// Gives the result of work that is done elsewhere.
@@ -206,7 +183,7 @@ impl Control {
     pub async fn complete(&self, token: &str, value: &RawValue) -> Result<Sent, AskError> {
         let run = self.awaited(token).await?;
         let asked = Asked::Complete { token: token.to_owned(), value: value.to_owned() };
-        self.ask(&run, asked.command(&run), over).await
+        self.ask(&run, &asked, None).await
     }
 
     /// Says that work that is done elsewhere failed.
@@ -217,7 +194,7 @@ impl Control {
         let run = self.awaited(token).await?;
         let failure = to_raw_value(failure).expect("invariant: a failure has no key that is not a string");
         let asked = Asked::Fail { token: token.to_owned(), failure };
-        self.ask(&run, asked.command(&run), over).await
+        self.ask(&run, &asked, None).await
     }
 
     /// Says that work that is done elsewhere is still being done.
@@ -227,7 +204,7 @@ impl Control {
     pub async fn heartbeat(&self, token: &str) -> Result<Sent, AskError> {
         let run = self.awaited(token).await?;
         let asked = Asked::Heartbeat { token: token.to_owned() };
-        self.ask(&run, asked.command(&run), over).await
+        self.ask(&run, &asked, None).await
     }
 
     /// Removes results that were kept for work with the same `idempotency_key`, where the run that gave them is gone.
@@ -246,7 +223,6 @@ impl Control {
         works: &[RunnableId],
         cannot: impl Fn(&Story, &WorkLine) -> Option<&'static str>,
         asked: impl Fn(RunnableId) -> Asked,
-        idle: fn(Status) -> Option<&'static str>,
     ) -> Result<Vec<Result<Sent, AskError>>, AskError> {
         let story = self.story(run).await?;
         let lines: BTreeMap<_, _> = story.works.iter().filter_map(|line| Some((line.id?, line))).collect();
@@ -255,29 +231,31 @@ impl Control {
             answers.push(match lines.get(work).map(|line| (line, cannot(&story, line))) {
                 None => Err(AskError::NoWork { run: run.clone(), work: *work }),
                 Some((line, Some(why))) => Err(AskError::work(run, line, why)),
-                Some((_, None)) => self.ask(run, asked(*work).command(run), idle).await,
+                Some((_, None)) => self.ask(run, &asked(*work), None).await,
             });
         }
         Ok(answers)
     }
 
-    /// Writes the row, unless it would change nothing. What was asked before and is not handled yet may change how
-    /// the run is, so nothing is refused then.
-    async fn ask(
-        &self,
-        run: &RunId,
-        command: NewCommand,
-        idle: impl FnOnce(Status) -> Option<&'static str>,
-    ) -> Result<Sent, AskError> {
+    /// Writes the row, unless the table of commands by status says that it would change nothing, or there is another
+    /// reason. What was asked before and is not handled yet may change how the run is, so nothing is refused then.
+    async fn ask(&self, run: &RunId, asked: &Asked, why: Option<&'static str>) -> Result<Sent, AskError> {
         let record = self.store.find(run).await?.ok_or_else(|| AskError::not_found(run))?;
         let status = record.status;
-        if let Some(why) = idle(status)
-            && self.store.commands_of(run).await?.is_empty()
-        {
-            return Err(AskError::Idle { run: run.clone(), status, why });
+        let effect = match asked.verb().effect_on_run(status) {
+            // One piece of work that is not over is no run that is cancelled.
+            Effect::AlreadySo if !asked.is_of_whole_run() => Effect::Acts,
+            Effect::Acts => why.map_or(Effect::Acts, Effect::Refused),
+            effect => effect,
+        };
+        if effect != Effect::Acts && self.store.commands_of(run).await?.is_empty() {
+            match effect {
+                Effect::Refused(why) => return Err(AskError::Idle { run: run.clone(), status, why }),
+                Effect::Acts | Effect::AlreadySo => return Ok(Sent { id: None, record }),
+            }
         }
-        match self.store.send(command).await? {
-            Ok(id) => Ok(Sent { id, record }),
+        match self.store.send(asked.command(run)).await? {
+            Ok(id) => Ok(Sent { id: Some(id), record }),
             Err(Refused::NotFound { run }) => Err(AskError::NotFound { run }),
             Err(refused) => Err(refused.into()),
         }
@@ -316,34 +294,7 @@ impl std::fmt::Debug for Control {
     }
 }
 
-const fn over(status: Status) -> Option<&'static str> {
-    match status {
-        Status::Cancelled => Some("nobody waits for it any more"),
-        Status::Running
-        | Status::Waiting
-        | Status::Completed
-        | Status::Failed
-        | Status::Paused
-        | Status::Stopped
-        | Status::Parked => None,
-    }
-}
-
-/// Tells why work of a run that is so is not tried again.
-const fn no_retry_of_run(status: Status) -> Option<&'static str> {
-    match status {
-        Status::Cancelled => Some("it is over for good"),
-        Status::Running
-        | Status::Waiting
-        | Status::Completed
-        | Status::Failed
-        | Status::Paused
-        | Status::Stopped
-        | Status::Parked => None,
-    }
-}
-
-/// Tells why nothing of a run can be tried again; `None` if something can.
+/// Returns why nothing of a run can be tried again; `None` if something can.
 fn no_retry_of_any(story: &Story) -> Option<&'static str> {
     let whys: Vec<_> = story.works.iter().map(|work| (work, story.no_retry(work))).collect();
     if whys.iter().any(|(_, why)| why.is_none()) {

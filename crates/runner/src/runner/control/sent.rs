@@ -34,20 +34,21 @@ use crate::runner::handle::LOOK_AGAIN;
 /// ```
 #[derive(Clone, Debug)]
 pub struct Sent {
-    /// Its number.
-    pub id: CommandId,
+    /// Its number; `None` if what it asks for is so already, and nothing was written.
+    pub id: Option<CommandId>,
     /// The run as it was before.
     pub record: RunRecord,
 }
 
 impl Control {
-    /// Tells whether what was asked is done, or was put away because it could not be.
+    /// Returns whether what was asked is done, or was put away because it could not be.
     ///
     /// # Errors
     /// The store failed.
     pub async fn is_handled(&self, sent: &Sent) -> Result<bool, StoreError> {
+        let Some(id) = sent.id else { return Ok(true) };
         let open = self.store.commands_of(&sent.record.id).await?;
-        Ok(open.iter().all(|command| command.id != sent.id))
+        Ok(open.iter().all(|command| command.id != id))
     }
 
     /// Returns why something that was asked was not done; `None` if it was done, or is not handled yet.
@@ -55,8 +56,9 @@ impl Control {
     /// # Errors
     /// The run is gone, or cannot be read.
     pub async fn refusal(&self, sent: &Sent) -> Result<Option<String>, AskError> {
+        let Some(id) = sent.id else { return Ok(None) };
         let mut story = self.story(&sent.record.id).await?;
-        Ok(story.refused.remove(&sent.id.0))
+        Ok(story.refused.remove(&id.0))
     }
 
     /// Waits until what was asked is done, or was put away because it could not be. If nobody takes the run up,

@@ -5,13 +5,12 @@ use std::fs::File;
 use std::io;
 use std::os::unix::fs::FileExt as _;
 
-use rustix::fs::{FileType, OFlags, openat};
+use rustix::fs::OFlags;
 use tidewheel_core::job::{JobEvent, JobEventKind};
 
-use super::beneath::FILE_MODE;
+use super::beneath::regular;
 use super::folders::Folders;
 use super::layout;
-use super::signature::Found;
 
 /// Adds events; returns the file, which is to be synced, and how long it was before.
 pub(super) fn events(
@@ -49,11 +48,8 @@ pub(super) fn cut(folders: &mut Folders<'_>, folder: &str, length: u64) {
 
 fn open(folders: &mut Folders<'_>, folder: &str, more: OFlags) -> io::Result<File> {
     const FLAGS: OFlags = OFlags::RDWR.union(OFlags::NOFOLLOW).union(OFlags::NONBLOCK).union(OFlags::CLOEXEC);
-    let file = File::from(openat(&*folders.get(folder)?, layout::EVENTS, FLAGS | more, FILE_MODE)?);
-    if Found::of(&file)?.kind != FileType::RegularFile {
-        return Err(io::Error::other("events.jsonl is no regular file"));
-    }
-    Ok(file)
+    let open = folders.get(folder)?;
+    regular(&*open, layout::EVENTS, FLAGS | more)
 }
 
 const fn is_start(event: &JobEvent) -> bool {

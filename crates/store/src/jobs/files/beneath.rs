@@ -20,8 +20,11 @@ pub(super) struct Root {
 /// No file of ours is larger.
 pub(super) const MAX_FILE: u64 = 4 << 20;
 
-/// The rights of new files, before the mask of the process.
-pub(super) const FILE_MODE: Mode = Mode::from_raw_mode(0o644);
+/// The rights of new files: records, logs and payloads are for nobody but their owner.
+pub(super) const FILE_MODE: Mode = Mode::from_raw_mode(0o600);
+
+/// The rights of new directories.
+pub(super) const FOLDER_MODE: Mode = Mode::from_raw_mode(0o700);
 
 impl Root {
     /// Opens the directory; `None` if there is none.
@@ -63,17 +66,22 @@ impl Root {
 
     /// Reads a regular file that may be no text.
     pub(super) fn bytes_up_to(&self, path: &str, max: u64) -> io::Result<Option<(Vec<u8>, Signature)>> {
-        // Whoever puts a pipe in the place of a file must not make us wait for its other end.
-        let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
+        // A pipe in the place of a file must not make us wait for its other end, nor a link read another file.
+        let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
         let file = match open_beneath(self.fd.as_fd(), path, flags) {
             Ok(fd) => File::from(fd),
             Err(error) if is_missing(error) => return Ok(None),
+            Err(error @ (Errno::LOOP | Errno::NXIO)) => {
+                let kind = self.look(path).ok().flatten().map(|found| found.kind);
+                let kind = kind.filter(|kind| *kind != FileType::RegularFile);
+                return Err(kind.map_or_else(|| in_words(error), no_regular));
+            }
             Err(error) => return Err(in_words(error)),
         };
         let found = Found::of(&file)?;
         let Signature(_, size, _) = found.signature;
         if found.kind != FileType::RegularFile {
-            return Err(io::Error::other("it is no regular file"));
+            return Err(no_regular(found.kind));
         }
         let mut bytes = Vec::with_capacity(usize::try_from(size.min(max)).unwrap_or(0));
         let read = file.take(max + 1).read_to_end(&mut bytes)?;
@@ -129,6 +137,42 @@ pub(super) fn clear_way(folder: impl AsFd, name: &str) -> bool {
 /// Tells whether an error means that nothing is there.
 pub(super) fn is_missing(error: Errno) -> bool {
     error == Errno::NOENT || error == Errno::NOTDIR
+}
+
+/// Opens a regular file in an open directory, and says what else is in its place.
+pub(super) fn regular(folder: impl AsFd, name: &str, flags: OFlags) -> io::Result<File> {
+    let flags = flags | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
+    let file = match openat(&folder, name, flags, FILE_MODE) {
+        Ok(fd) => File::from(fd),
+        // A link, a pipe without another end, a directory: the system would speak of loops and devices.
+        Err(error @ (Errno::LOOP | Errno::NXIO | Errno::ISDIR)) => {
+            let kind = Found::at(&folder, name)?.map(|found| found.kind);
+            let kind = kind.filter(|kind| *kind != FileType::RegularFile && *kind != FileType::Directory);
+            return Err(kind.map_or_else(|| error.into(), no_regular));
+        }
+        Err(error) => return Err(error.into()),
+    };
+    let kind = Found::of(&file)?.kind;
+    if kind == FileType::RegularFile { Ok(file) } else { Err(no_regular(kind)) }
+}
+
+/// Says what is in the place of a regular file.
+pub(super) fn what_it_is(kind: FileType) -> String {
+    let what = match kind {
+        FileType::RegularFile => return "it is a regular file".to_owned(),
+        FileType::Directory => "a directory",
+        FileType::Symlink => "a link",
+        FileType::Fifo => "a pipe",
+        FileType::Socket => "a socket",
+        FileType::CharacterDevice | FileType::BlockDevice => "a device",
+        FileType::Unknown => "something else",
+    };
+    format!("it is {what}, and no regular file")
+}
+
+/// Returns the error of something in the place of a regular file.
+pub(super) fn no_regular(kind: FileType) -> io::Error {
+    io::Error::other(what_it_is(kind))
 }
 
 const DIRECTORY: OFlags = OFlags::RDONLY.union(OFlags::DIRECTORY).union(OFlags::CLOEXEC);

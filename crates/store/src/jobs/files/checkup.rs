@@ -32,6 +32,8 @@ pub struct Checkup {
     pub missing: BTreeMap<JobId, RunId>,
     /// What stands in the place of locks and of the index, beneath the data directory.
     pub in_the_way: BTreeMap<String, Obstacle>,
+    /// Directories without a record whose jobs are named by a manifest, or were started: their records are lost.
+    pub lost_records: BTreeSet<JobId>,
     /// Jobs that are on record as running, and nobody holds their run locks.
     pub lost: BTreeSet<JobId>,
     /// Files of writers that died, and directories that they left empty, beneath the data directory.
@@ -51,8 +53,8 @@ pub enum Kept {
     Record {
         /// What is known of the job.
         brief: Box<Brief>,
-        /// The worktree that its record names.
-        worktree: Option<String>,
+        /// The worktrees that its record names.
+        worktrees: Vec<String>,
     },
     /// A record of a later release, with its version.
     Newer(u64),
@@ -118,7 +120,13 @@ impl Files {
         checkup.jobs.retain(|id, kept| match kept {
             Kept::Record { brief, .. } if brief.run.as_ref().is_none_or(is_known) => true,
             Kept::Record { .. } => is_there(root, id),
-            Kept::Vacant => is_without_record(root, id, named.contains(id)),
+            Kept::Vacant => {
+                let is_without = is_without_record(root, id, named.contains(id));
+                if is_without && (named.contains(id) || was_started(root, id)) {
+                    checkup.lost_records.insert(id.clone());
+                }
+                is_without
+            }
             Kept::Newer(_) | Kept::Misplaced(_) | Kept::Unreadable(_) => true,
         });
         checkup.in_the_way = obstacle::obstacles(root, checkup.jobs.keys());
@@ -141,7 +149,7 @@ impl Files {
     /// The directory cannot be used.
     pub fn rebuild_index(&self) -> Result<(), JobStoreError> {
         let root = self.there()?;
-        let _turn = lock::turn(root)?;
+        let _turn = lock::turn(root, self.tell_of_wait())?;
         // What this process knew is of the one before.
         drop(self.take_index());
         Index::build(root).map(drop)
@@ -153,7 +161,7 @@ impl Files {
     /// The directory cannot be used.
     pub fn sweep_leftovers(&self) -> Result<Vec<String>, JobStoreError> {
         let root = self.there()?;
-        let _turn = lock::turn(root)?;
+        let _turn = lock::turn(root, self.tell_of_wait())?;
         let mut folders = Folders::new(root);
         // Behind the lock: what somebody was still busy with is no leftover now.
         let mut removed = Vec::new();
@@ -172,7 +180,10 @@ impl Kept {
     fn of(record: Result<Option<Record>, JobStoreError>) -> Self {
         match record {
             Ok(Some(record)) => Self::Record {
-                worktree: record.metadata.text(Metadata::WORKTREE_PATH).map(str::to_owned),
+                worktrees: [Metadata::WORKTREE_PATH, Metadata::MERGE_WORKTREE]
+                    .iter()
+                    .filter_map(|name| record.metadata.text(name).map(str::to_owned))
+                    .collect(),
                 brief: Box::new(Brief::from(&record)),
             },
             Ok(None) => Self::Vacant,
@@ -237,10 +248,14 @@ fn is_there(root: &Root, id: &JobId) -> bool {
 /// the records, and the manifest that names them last; nothing is started before.
 fn is_without_record(root: &Root, id: &JobId, is_named: bool) -> bool {
     let Some(found) = root.look(&layout::job(id)).ok().flatten() else { return false };
-    let has = |name: &str| root.look(&layout::of_job(id, name)).is_ok_and(|found| found.is_some());
-    let was_started = || has(layout::RUN_LOCK) || layout::LOGS.into_iter().any(has);
     // The record may have come since we looked for it.
-    (is_named || sweep::is_old(found) || was_started()) && matches!(read::record(root, id), Ok(None))
+    (is_named || sweep::is_old(found) || was_started(root, id)) && matches!(read::record(root, id), Ok(None))
+}
+
+/// Returns whether a job was started, by what only a start makes.
+fn was_started(root: &Root, id: &JobId) -> bool {
+    let has = |name: &str| root.look(&layout::of_job(id, name)).is_ok_and(|found| found.is_some());
+    has(layout::RUN_LOCK) || layout::LOGS.into_iter().any(has)
 }
 
 /// Reads what lies beside a record.
@@ -251,9 +266,9 @@ fn look_beside(root: &Root, job: &Brief, unreadable: &mut BTreeMap<String, Troub
             unreadable.insert(of(name), Trouble::of(&error));
         }
     }
-    for name in layout::LOGS {
-        if obstacle::is_folder(root, &of(name)) {
-            unreadable.insert(of(name), "it is a directory".to_owned().into());
+    for name in layout::LOGS.into_iter().chain([layout::CANCEL, layout::SUPERVISOR_LOG]) {
+        if let Some(found) = obstacle::obstacle(root, &of(name)) {
+            unreadable.insert(of(name), format!("it is {}", found.what).into());
         }
     }
     let wrong = match read::history(root, &job.id) {
@@ -287,6 +302,9 @@ fn leftovers(root: &Root) -> Result<Vec<String>, JobStoreError> {
                     let thrown = thrown.into_iter().filter_map(|(name, _)| String::from_utf8(name).ok());
                     found.extend(thrown.map(|name| format!("{below}/{name}")));
                 }
+                FileType::Directory if path == layout::JOBS && name.starts_with(layout::ASIDE) => {
+                    found.push(below);
+                }
                 FileType::Directory if below == layout::ARTIFACTS => folders.push((below, 4)),
                 FileType::Directory if depth > 0 => folders.push((below, depth - 1)),
                 _ if sweep::is_leftover(root, &below, &name) => found.push(below),
@@ -315,14 +333,11 @@ fn is_abandoned(root: &Root, path: &str) -> bool {
 /// Removes a leftover; tells whether it was there.
 fn remove(folders: &mut Folders<'_>, path: &str) -> io::Result<bool> {
     let Some((above, name)) = path.rsplit_once('/') else { return Ok(false) };
-    if above == layout::BIN {
-        return match std::fs::remove_dir_all(folders.root.path(path)) {
-            Ok(()) => Ok(true),
-            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(false),
-            Err(error) => Err(error),
-        };
-    }
     let is_folder = folders.root.look(path)?.is_some_and(|found| found.kind == FileType::Directory);
+    if is_folder && (above == layout::BIN || name.starts_with(layout::ASIDE)) {
+        // What is in it and was not made by us stays.
+        return super::remove::sweep_job(folders, above, name).map(|left| left.is_empty());
+    }
     let flags = if is_folder { AtFlags::REMOVEDIR } else { AtFlags::empty() };
     let folder = folders.get(above)?;
     match unlinkat(&*folder, name, flags) {

@@ -89,11 +89,49 @@ struct Writer<'r> {
     staging: Staging,
     jobs: BTreeMap<JobId, Job>,
     /// What belongs to no job.
-    common: Vec<Staged>,
-    manifest: Option<Staged>,
+    common: Vec<Common>,
+    /// The manifest of the run, which is put into its place last.
+    manifest: Option<Common>,
     /// Whether everything is written, or nothing.
     is_whole: bool,
     done: Committed,
+}
+
+/// A file that belongs to no job, on its way.
+struct Common {
+    staged: Staged,
+    is_placed: bool,
+    /// The text of the file that it replaces.
+    before: Option<String>,
+}
+
+impl Common {
+    /// Puts the file into its place.
+    fn place(&mut self, folders: &mut Folders<'_>) -> Result<(), JobStoreError> {
+        let Staged { folder, name, .. } = &self.staged;
+        let fail = io_error(folders.root, "write", folder);
+        // Only what is replaced has to be known, and only if it can be put back.
+        self.before = folders.root.read(&format!("{folder}/{name}")).ok().flatten().map(|(text, _)| text);
+        self.staged.place(folders).map_err(fail)?;
+        self.is_placed = true;
+        Ok(())
+    }
+
+    /// Takes the file away again, and puts back what it replaced.
+    fn undo(&self, folders: &mut Folders<'_>, staging: &mut Staging) {
+        let Staged { folder, name, .. } = &self.staged;
+        match &self.before {
+            _ if !self.is_placed => self.staged.discard(folders),
+            None => self.staged.undo(folders),
+            Some(before) => {
+                if let Ok(staged) = staging.write(folders, folder, name, before)
+                    && staged.place(folders).is_err()
+                {
+                    staged.discard(folders);
+                }
+            }
+        }
+    }
 }
 
 /// What is on its way for one job.
@@ -129,18 +167,13 @@ impl Writer<'_> {
             self.folders.sync(disk)?;
         }
         self.each(groups, Self::place_record)?;
-        for staged in std::mem::take(&mut self.common) {
-            let fail = io_error(self.folders.root, "write", &staged.folder);
-            staged.place(&mut self.folders).map_err(fail)?;
+        for common in &mut self.common {
+            common.place(&mut self.folders)?;
         }
-        self.remove(batch, groups)?;
+        self.remove_rows(batch)?;
         self.folders.sync(disk)?;
-        if let Some(staged) = self.manifest.take() {
-            let fail = io_error(self.folders.root, "write", layout::RUNS);
-            if let Err(error) = staged.place(&mut self.folders) {
-                self.manifest = Some(staged);
-                return Err(fail(error));
-            }
+        if let Some(manifest) = &mut self.manifest {
+            manifest.place(&mut self.folders)?;
             self.folders.sync(disk)?;
         }
         Ok(())
@@ -177,7 +210,8 @@ impl Writer<'_> {
                 .folders
                 .make_all(layout::SHARED)
                 .and_then(|()| self.staging.write(&mut self.folders, layout::SHARED, &file, &text));
-            self.common.push(staged.map_err(fail)?);
+            let staged = staged.map_err(fail)?;
+            self.common.push(Common { staged, is_placed: false, before: None });
         }
         if let Some(manifest) = &batch.manifest {
             let fail = io_error(root, "write", layout::RUNS);
@@ -186,7 +220,8 @@ impl Writer<'_> {
                 .folders
                 .make_all(layout::RUNS)
                 .and_then(|()| self.staging.write(&mut self.folders, layout::RUNS, &name, &text));
-            self.manifest = Some(staged.map_err(fail)?);
+            let staged = staged.map_err(fail)?;
+            self.manifest = Some(Common { staged, is_placed: false, before: None });
         }
         Ok(())
     }
@@ -282,30 +317,13 @@ impl Writer<'_> {
         Ok(())
     }
 
-    fn remove(&mut self, batch: &Batch, groups: &BTreeMap<JobId, Group<'_>>) -> Result<(), JobStoreError> {
-        self.each(
-            groups,
-            |writer, id, group| {
-                if group.is_removed { remove::job(&mut writer.folders, id) } else { Ok(()) }
-            },
-        )?;
-        // Of several values of one row the last one counts.
+    /// Takes away the rows that are null. Of several values of one row the last one counts.
+    fn remove_rows(&mut self, batch: &Batch) -> Result<(), JobStoreError> {
         let last: BTreeMap<&str, &Value> =
             batch.shared.iter().map(|(name, value)| (name.as_str(), value)).collect();
         for (name, _) in last.into_iter().filter(|(_, value)| value.is_null()) {
             let fail = io_error(self.folders.root, "remove", layout::SHARED);
             remove::shared(&mut self.folders, name).map_err(fail)?;
-        }
-        for run in &batch.removed_runs {
-            let path = layout::manifest(run);
-            let fail = io_error(self.folders.root, "remove", &path);
-            remove::manifest(&mut self.folders, run).map_err(fail)?;
-        }
-        if !batch.removed.is_empty() {
-            // These are long lists; who cleans up has the time to look through them.
-            [layout::JOBS, layout::RUNS, layout::SHARED]
-                .iter()
-                .for_each(|path| sweep::sweep(&mut self.folders, path));
         }
         Ok(())
     }
@@ -345,11 +363,12 @@ impl Writer<'_> {
     }
 
     fn undo_all(&mut self) {
+        // The manifest first: until its jobs are there as a whole, a run must not be.
+        for common in self.manifest.take().into_iter().chain(self.common.drain(..)) {
+            common.undo(&mut self.folders, &mut self.staging);
+        }
         let ids: Vec<JobId> = self.jobs.keys().cloned().collect();
         ids.iter().for_each(|id| self.undo(id));
-        for staged in self.common.drain(..).chain(self.manifest.take()) {
-            staged.discard(&mut self.folders);
-        }
     }
 }
 

@@ -5,10 +5,10 @@ use std::fs::File;
 use std::io;
 use std::rc::Rc;
 
-use rustix::fs::{Mode, mkdirat};
+use rustix::fs::mkdirat;
 use rustix::io::Errno;
 
-use super::beneath::Root;
+use super::beneath::{FOLDER_MODE, Root};
 use super::grave::Grave;
 use super::layout;
 use super::sync::{Disk, MANY, What};
@@ -44,7 +44,7 @@ impl<'r> Folders<'r> {
 
     /// Makes a directory in one that is there; tells whether it was missing.
     pub(super) fn make(&mut self, parent: &str, name: &str) -> io::Result<bool> {
-        match mkdirat(&*self.get(parent)?, name, Mode::from_raw_mode(0o755)) {
+        match mkdirat(&*self.get(parent)?, name, FOLDER_MODE) {
             Ok(()) => {
                 self.changed.insert(parent.to_owned());
                 if parent == layout::JOBS {

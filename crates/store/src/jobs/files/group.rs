@@ -16,7 +16,6 @@ pub(super) struct Group<'b> {
     pub(super) payloads: Vec<&'b Payload>,
     pub(super) unmarked: Vec<&'b Artifact>,
     pub(super) is_rewound: bool,
-    pub(super) is_removed: bool,
 }
 
 /// Returns what a batch has for each job; of two of a kind the last one counts.
@@ -42,9 +41,6 @@ pub(super) fn groups(batch: &Batch) -> BTreeMap<JobId, Group<'_>> {
     }
     for id in &batch.rewound {
         groups.entry(id.clone()).or_default().is_rewound = true;
-    }
-    for id in &batch.removed {
-        groups.entry(id.clone()).or_default().is_removed = true;
     }
     groups
 }

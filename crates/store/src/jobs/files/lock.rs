@@ -3,21 +3,25 @@
 use std::fs::{File, TryLockError};
 use std::io::{self, Write as _};
 use std::os::unix::fs::MetadataExt as _;
+use std::sync::mpsc::{self, RecvTimeoutError};
+use std::thread;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use rustix::fs::{FileType, Mode, OFlags, fstat, major, minor, openat};
+use rustix::fs::{Mode, OFlags, fstat, major, minor, openat};
 use tidewheel_core::job::JobId;
+use tidewheel_core::time::Timestamp;
 
-use super::beneath::{FILE_MODE, Root};
+use super::beneath::{Root, regular};
 use super::layout;
 use super::signature::Found;
 use crate::jobs::JobStoreError;
 
-/// Waits for the lock of the turns.
-pub(super) fn turn(root: &Root) -> Result<File, JobStoreError> {
+/// Waits for the lock of the turns. A process that waits for longer than a second is told who holds it.
+pub(super) fn turn(root: &Root, tell: Option<TellOfWait>) -> Result<File, JobStoreError> {
     let fail = |source| turn_error(root, source);
     loop {
         let file = open(root, layout::JOBS, layout::TURN_LOCK)?;
-        match file.lock() {
+        match lock_and_tell(root, &file, tell) {
             Ok(()) if is_in_place(root, &file).map_err(fail)? => {
                 sign(&file);
                 return Ok(file);
@@ -27,6 +31,34 @@ pub(super) fn turn(root: &Root) -> Result<File, JobStoreError> {
             Err(source) => return Err(fail(source)),
         }
     }
+}
+
+/// Called once by a process that has waited for a turn for longer than a second, with the holder of the lock if the
+/// kernel lists it.
+pub type TellOfWait = fn(Option<&Holder>);
+
+/// After so long a process says what it waits for.
+const SILENCE: Duration = Duration::from_secs(1);
+
+fn lock_and_tell(root: &Root, file: &File, tell: Option<TellOfWait>) -> io::Result<()> {
+    let Some(tell) = tell else { return file.lock() };
+    match file.try_lock() {
+        Ok(()) => return Ok(()),
+        Err(TryLockError::WouldBlock) => {}
+        Err(TryLockError::Error(error)) => return Err(error),
+    }
+    let (held, is_held) = mpsc::channel::<()>();
+    thread::scope(|scope| {
+        // Without a thread to be had, the process waits and says nothing.
+        let _teller = thread::Builder::new().spawn_scoped(scope, move || {
+            if is_held.recv_timeout(SILENCE) == Err(RecvTimeoutError::Timeout) {
+                tell(holder(root, layout::JOBS, layout::TURN_LOCK).as_ref());
+            }
+        });
+        let locked = file.lock();
+        drop(held);
+        locked
+    })
 }
 
 /// Takes the lock of the turns if it is free.
@@ -58,6 +90,23 @@ pub(super) fn run(root: &Root, id: &JobId) -> Result<Option<File>, JobStoreError
     let path = root.path(&layout::of_job(id, layout::RUN_LOCK));
     let is_taken = taken(&file).map_err(|source| JobStoreError::Io { verb: "lock", path, source })?;
     Ok(is_taken.then_some(file))
+}
+
+/// Takes the lock by which a process of a job lends the slot of the job while it waits for others.
+pub(super) fn lend(root: &Root, id: &JobId) -> Result<File, JobStoreError> {
+    let file = open(root, &layout::job(id), layout::LENT_LOCK)?;
+    let path = root.path(&layout::of_job(id, layout::LENT_LOCK));
+    // A process of the same job that lends it already is as good.
+    file.lock_shared().map_err(|source| JobStoreError::Io { verb: "lock", path, source })?;
+    Ok(file)
+}
+
+/// Returns whether a process of a job lends the slot of the job.
+pub(super) fn is_lent(root: &Root, id: &JobId) -> bool {
+    if !root.look(&layout::of_job(id, layout::LENT_LOCK)).is_ok_and(|found| found.is_some()) {
+        return false;
+    }
+    open(root, &layout::job(id), layout::LENT_LOCK).is_ok_and(|file| taken(&file).is_ok_and(|taken| !taken))
 }
 
 /// Tells whether somebody holds the run lock of a job, by what the kernel lists: to try it would be in the way of
@@ -93,6 +142,8 @@ pub struct Holder {
     pub name: String,
     /// Whether it was stopped, as by Ctrl-Z, and does nothing until somebody lets it go on.
     pub is_stopped: bool,
+    /// What it does, and since when, as it wrote into the lock.
+    pub about: Option<String>,
 }
 
 /// Returns who holds a lock, by what the kernel lists.
@@ -110,24 +161,18 @@ pub(super) fn holder(root: &Root, folder: &str, name: &str) -> Option<Holder> {
     let of = |name| std::fs::read_to_string(format!("/proc/{pid}/{name}")).unwrap_or_default();
     // The name stands in brackets, and may have any character; the state is the first word behind it.
     let is_stopped = of("stat").rsplit_once(") ").is_some_and(|(_, rest)| rest.starts_with(['T', 't']));
-    Some(Holder { pid, name: of("comm").trim_end().to_owned(), is_stopped })
+    let about = root.read(&format!("{folder}/{name}")).ok().flatten().and_then(|(text, _)| {
+        let about = text.trim_end().strip_prefix(&format!("{pid} "))?;
+        Some(about.to_owned())
+    });
+    Some(Holder { pid, name: of("comm").trim_end().to_owned(), is_stopped, about })
 }
 
 fn open(root: &Root, folder: &str, name: &str) -> Result<File, JobStoreError> {
-    const FLAGS: OFlags = OFlags::RDWR
-        .union(OFlags::CREATE)
-        .union(OFlags::NOFOLLOW)
-        .union(OFlags::NONBLOCK)
-        .union(OFlags::NOCTTY)
-        .union(OFlags::CLOEXEC);
     let path = || root.path(&format!("{folder}/{name}"));
     let fail = |source| JobStoreError::Io { verb: "open", path: path(), source };
-    let folder = root.folder(folder).map_err(fail)?;
-    let file = File::from(openat(folder, name, FLAGS, FILE_MODE).map_err(|error| fail(error.into()))?);
-    if Found::of(&file).map_err(fail)?.kind != FileType::RegularFile {
-        return Err(fail(io::Error::other("it is no regular file")));
-    }
-    Ok(file)
+    let opened = root.folder(folder).and_then(|folder| regular(folder, name, OFlags::RDWR | OFlags::CREATE));
+    opened.map_err(fail)
 }
 
 fn taken(file: &File) -> io::Result<bool> {
@@ -138,13 +183,32 @@ fn taken(file: &File) -> io::Result<bool> {
     }
 }
 
-/// Writes who holds the lock, for people who look. Nobody depends on it, so no error counts.
+/// Writes who holds the lock, what for and since when, for people who look. Nothing depends on it, so that no error
+/// counts.
 fn sign(mut file: &File) {
-    let name = std::fs::read_to_string("/proc/self/comm").unwrap_or_default();
-    let text = format!("{} {}\n", std::process::id(), name.trim_end());
+    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    let since = Timestamp::from_millis(u64::try_from(since.as_millis()).unwrap_or(u64::MAX));
+    let text = format!("{} {}, since {since}\n", std::process::id(), own_command());
     if file.set_len(0).is_ok() {
         drop(file.write_all(text.as_bytes()));
     }
+}
+
+/// Returns what this process was started as: its name and the words of its command, without what was given to that.
+fn own_command() -> String {
+    let line = std::fs::read("/proc/self/cmdline").unwrap_or_default();
+    let words = line.split(|byte| *byte == 0).skip(1).map(String::from_utf8_lossy);
+    let is_plain = |word: &str| {
+        !word.is_empty() && word.bytes().all(|byte| byte.is_ascii_lowercase() || matches!(byte, b'_' | b'-'))
+    };
+    let name = std::fs::read_to_string("/proc/self/comm").unwrap_or_default();
+    let mut text = name.trim_end().to_owned();
+    // The second word may be a flow or a job, which says what it is about; more would say what was given.
+    for word in words.take(2).take_while(|word| is_plain(word) && !word.starts_with("--")) {
+        text.push(' ');
+        text.push_str(&word);
+    }
+    text
 }
 
 fn turn_error(root: &Root, source: io::Error) -> JobStoreError {

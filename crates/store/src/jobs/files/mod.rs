@@ -13,6 +13,7 @@ mod layout;
 mod lock;
 mod obstacle;
 mod read;
+mod regular;
 mod remove;
 mod rewind;
 mod scan;
@@ -25,7 +26,8 @@ mod turn;
 
 pub use checkup::{Checkup, Kept, Trouble};
 pub use index::{Glance, IndexState, Survey};
-pub use lock::Holder;
+pub use lock::{Holder, TellOfWait};
 pub use obstacle::Obstacle;
 pub use read::History;
+pub use regular::{Access, make_folders, open_regular, read_regular, split_data};
 pub use store::Files;

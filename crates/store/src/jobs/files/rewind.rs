@@ -3,13 +3,12 @@
 use std::fs::File;
 use std::io;
 
-use rustix::fs::{AtFlags, FileType, OFlags, openat, unlinkat};
+use rustix::fs::{AtFlags, FileType, OFlags, unlinkat};
 use rustix::io::Errno;
 
-use super::beneath::{self, FILE_MODE};
+use super::beneath::{self, regular};
 use super::folders::Folders;
 use super::layout;
-use super::signature::Found;
 use crate::jobs::JobStoreError;
 
 /// Empties the logs, and removes those before them, the outcome, the patches and the wish to cancel.
@@ -44,18 +43,10 @@ pub(super) fn check(folders: &mut Folders<'_>, folder: &str) -> Result<(), JobSt
 
 /// Opens a file to write; `None` if there is none.
 fn open(folders: &mut Folders<'_>, folder: &str, name: &str) -> Result<Option<File>, JobStoreError> {
-    const FLAGS: OFlags =
-        OFlags::WRONLY.union(OFlags::NOFOLLOW).union(OFlags::NONBLOCK).union(OFlags::CLOEXEC);
-    let opened = folders.get(folder).and_then(|open| match openat(&*open, name, FLAGS, FILE_MODE) {
-        Ok(fd) => {
-            let file = File::from(fd);
-            let is_file = Found::of(&file)?.kind == FileType::RegularFile;
-            if is_file { Ok(Some(file)) } else { Err(io::Error::other("it is no regular file")) }
-        }
-        Err(Errno::NOENT) => Ok(None),
-        // A link, or a pipe that nobody reads: the system would speak of loops and devices.
-        Err(Errno::LOOP | Errno::NXIO) => Err(io::Error::other("it is no regular file")),
-        Err(error) => Err(error.into()),
+    let opened = folders.get(folder).and_then(|open| match regular(&*open, name, OFlags::WRONLY) {
+        Ok(file) => Ok(Some(file)),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+        Err(error) => Err(error),
     });
     opened.map_err(|source| failed(folders, "write", folder, name, source))
 }

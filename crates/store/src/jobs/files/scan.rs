@@ -49,7 +49,8 @@ pub(super) fn names(root: &Root) -> Result<Names, JobStoreError> {
         match JobId::new(&text) {
             Ok(id) => names.ids.push(id),
             Err(error) => {
-                let is_ours = ["runs", "artifacts", "keys", "tmp"].contains(&&*text);
+                let is_ours =
+                    ["runs", "artifacts", "keys", "tmp"].contains(&&*text) || text.starts_with(layout::ASIDE);
                 let has_record = std::str::from_utf8(&name).map_or(Ok(None), |name| {
                     root.look(&format!("{}/{name}/{}", layout::JOBS, layout::RECORD))
                 });

@@ -11,6 +11,7 @@ use super::folders::Folders;
 use super::signature::{Found, Signature};
 use super::sync::{Disk, MANY, What};
 use crate::jobs::JobStoreError;
+use crate::sqlite::failpoint;
 
 /// A file that is written and not yet in its place.
 #[derive(Clone, Debug)]
@@ -111,6 +112,7 @@ impl Staged {
         if let Ok(old) = openat(&*folder, &self.name, OLD, FILE_MODE) {
             folders.grave.hold(old);
         }
+        failpoint::pass(failpoint::BEFORE_RENAME);
         renameat(&*folder, &self.temporary, &*folder, &self.name)?;
         folders.change(&self.folder);
         Ok(())

@@ -2,12 +2,12 @@
 
 use std::collections::BTreeSet;
 use std::fs::File;
+use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, OnceLock, PoisonError};
 
 use serde_json::{Value, json};
 use tidewheel_core::job::{JobEvent, JobId, JobOutcome, Manifest, NodeId, Record, RunId};
-use tidewheel_core::time::Timestamp;
 
 use super::beneath::Root;
 use super::folders::Folders;
@@ -17,7 +17,7 @@ use super::staging::Staging;
 use super::sync::Disk;
 use super::turn::FilesTurn;
 use super::{artifacts, commit, layout, lock, read, rewind};
-use crate::jobs::{Due, JobStore, JobStoreError, Survey, Turn};
+use crate::jobs::{CancelRequest, Due, JobStore, JobStoreError, Survey, TellOfWait, Turn};
 
 /// Keeps jobs as plain files in a data directory; any number of processes may have it open.
 #[derive(Debug)]
@@ -27,6 +27,8 @@ pub struct Files {
     disk: Disk,
     /// What the last turn of this process knew.
     index: Mutex<Option<Index>>,
+    /// Called when this process waits for its turn.
+    tell_of_wait: Option<TellOfWait>,
 }
 
 impl Files {
@@ -36,12 +38,20 @@ impl Files {
     /// It cannot be made or opened.
     pub fn open(data: &Path) -> Result<Self, JobStoreError> {
         let fail = |source| JobStoreError::Io { verb: "open", path: data.to_owned(), source };
-        std::fs::create_dir_all(data).map_err(fail)?;
+        make_synced(data).map_err(fail)?;
         let store = Self::open_existing(data)?;
-        let mut folders = Folders::new(store.there()?);
+        let root = store.there()?;
+        let mut folders = Folders::new(root);
         // Whatever goes wrong here, the directory of the jobs is what cannot be used.
         let fail = |source| JobStoreError::Io { verb: "open", path: data.join(layout::JOBS), source };
         folders.make(".", layout::JOBS).and_then(|_| folders.make(layout::JOBS, "runs")).map_err(fail)?;
+        if !index::is_there(root) {
+            // Until the first turn is over, whoever made these may have died before the disk had their names: a run that
+            // is enqueued must not be in a directory that is not there after a crash.
+            folders.change(".");
+            folders.change(layout::JOBS);
+            folders.sync(store.disk())?;
+        }
         Ok(store)
     }
 
@@ -52,11 +62,42 @@ impl Files {
     pub fn open_existing(data: &Path) -> Result<Self, JobStoreError> {
         let fail = |source| JobStoreError::Io { verb: "open", path: data.to_owned(), source };
         let data = std::path::absolute(data).map_err(fail)?;
-        let store = Self { data, root: OnceLock::new(), disk: Disk::new(), index: Mutex::new(None) };
+        let store = Self {
+            data,
+            root: OnceLock::new(),
+            disk: Disk::new(),
+            index: Mutex::new(None),
+            tell_of_wait: None,
+        };
         if let Some(root) = store.root()? {
             read::check_runs(root)?;
         }
         Ok(store)
+    }
+
+    /// Has a function called when this process has waited for its turn for longer than a second.
+    #[must_use]
+    pub const fn telling_of_waits(mut self, tell: Option<TellOfWait>) -> Self {
+        self.tell_of_wait = tell;
+        self
+    }
+
+    pub(super) const fn tell_of_wait(&self) -> Option<TellOfWait> {
+        self.tell_of_wait
+    }
+
+    /// Lends the slot of a running job for as long as the file is open: a process of the job waits for other jobs.
+    ///
+    /// # Errors
+    /// The lock cannot be used.
+    pub fn lend_slot(&self, id: &JobId) -> Result<File, JobStoreError> {
+        lock::lend(self.there()?, id)
+    }
+
+    /// Returns whether a process of a job lends the slot of the job.
+    #[must_use]
+    pub fn is_slot_lent(&self, id: &JobId) -> bool {
+        self.root().is_ok_and(|root| root.is_some_and(|root| lock::is_lent(root, id)))
     }
 
     /// Reads what happened to a job, as far as it can be read.
@@ -131,10 +172,23 @@ impl Files {
     }
 }
 
+/// Makes a directory with all above it that is missing, and lets the disk have the name of each.
+fn make_synced(path: &Path) -> io::Result<()> {
+    let missing: Vec<&Path> =
+        path.ancestors().take_while(|path| !path.as_os_str().is_empty() && !path.exists()).collect();
+    std::fs::create_dir_all(path)?;
+    for made in missing.into_iter().rev() {
+        let above =
+            made.parent().filter(|above| !above.as_os_str().is_empty()).unwrap_or_else(|| Path::new("."));
+        File::open(above)?.sync_all()?;
+    }
+    Ok(())
+}
+
 impl JobStore for Files {
     fn turn(&self) -> Result<Box<dyn Turn + '_>, JobStoreError> {
         self.disk.check()?;
-        Ok(Box::new(FilesTurn::new(self, lock::turn(self.there()?)?)))
+        Ok(Box::new(FilesTurn::new(self, lock::turn(self.there()?, self.tell_of_wait)?)))
     }
 
     fn try_turn(&self) -> Result<Option<Box<dyn Turn + '_>>, JobStoreError> {
@@ -218,9 +272,16 @@ impl JobStore for Files {
         self.root()?.map_or(Ok(None), |root| artifacts::payload(root, type_id, key, of))
     }
 
-    fn ask_to_cancel(&self, id: &JobId, by: &str, at: Timestamp) -> Result<(), JobStoreError> {
-        let text = read::text(&json!({ "by": by, "at": at.to_string() }));
+    fn ask_to_cancel(&self, id: &JobId, request: CancelRequest<'_>) -> Result<(), JobStoreError> {
+        let CancelRequest { by, at, is_of_run } = request;
+        let text = read::text(&json!({ "by": by, "at": at.to_string(), "run": is_of_run }));
         self.replace(id, layout::CANCEL, &text, true)
+    }
+
+    fn is_asked_to_cancel_run(&self, id: &JobId) -> Result<bool, JobStoreError> {
+        let Some(root) = self.root()? else { return Ok(false) };
+        let request: Option<Value> = read::json(root, &layout::of_job(id, layout::CANCEL))?;
+        Ok(request.is_some_and(|request| request.get("run").and_then(Value::as_bool) == Some(true)))
     }
 
     fn is_asked_to_cancel(&self, id: &JobId) -> Result<bool, JobStoreError> {
@@ -238,8 +299,68 @@ impl JobStore for Files {
 
 #[cfg(test)]
 mod tests {
+    use tidewheel_core::time::Timestamp;
+
     use super::*;
     use crate::jobs::Batch;
+
+    /// Whichever sync fails, a run that is enqueued is there as a whole or not at all.
+    #[test]
+    fn a_run_whose_enqueue_fails_at_any_sync_leaves_nothing() {
+        use tidewheel_core::job::{MANIFEST_VERSION, Metadata};
+        let manifest = |run: &RunId| Manifest {
+            version: MANIFEST_VERSION,
+            run_id: run.clone(),
+            workflow_template_selector: String::new(),
+            workflow_template_id: String::new(),
+            workflow_template_version: String::new(),
+            policy_snapshot_hash: String::new(),
+            created_at: Timestamp::from_millis(1),
+            params: std::collections::BTreeMap::new(),
+            nodes: std::collections::BTreeMap::new(),
+        };
+        for count in [1, 3, 100] {
+            let mut is_over = false;
+            for syncs in 0.. {
+                let folder = tempfile::tempdir().unwrap();
+                let mut store = Files::open(folder.path()).unwrap();
+                let old = Batch { shared: vec![("row".to_owned(), json!(1))], ..Batch::default() };
+                assert!(store.turn().unwrap().commit(old).unwrap().is_empty());
+                store.disk = Disk::failing_after(syncs);
+                let run = RunId::new("r1").unwrap();
+                let member = |n: u32| {
+                    let id = JobId::new(&format!("wf-r1-{n}")).unwrap();
+                    let mut record = Record::new(id, Timestamp::from_millis(1));
+                    record.metadata.set(Metadata::RUN_ID, "r1");
+                    record
+                };
+                let batch = Batch {
+                    records: (0..count).map(member).collect(),
+                    manifest: Some(manifest(&run)),
+                    shared: vec![("row".to_owned(), json!(2))],
+                    ..Batch::default()
+                };
+                let is_written = store.turn().unwrap().commit(batch).is_ok();
+                let again = Files::open(folder.path()).unwrap();
+                let mut turn = again.turn().unwrap();
+                let jobs = turn.all().unwrap().briefs.len();
+                let expected = if is_written { count as usize } else { 0 };
+                assert_eq!(jobs, expected, "{count} jobs, {syncs} syncs");
+                assert_eq!(
+                    again.runs().unwrap().len(),
+                    usize::from(is_written),
+                    "{count} jobs, {syncs} syncs"
+                );
+                let row = turn.shared("row").unwrap();
+                assert_eq!(row, Some(json!(if is_written { 2 } else { 1 })), "{count} jobs, {syncs} syncs");
+                if is_written {
+                    is_over = syncs > 1;
+                    break;
+                }
+            }
+            assert!(is_over, "several syncs were tried");
+        }
+    }
 
     /// What the disk did not take may be there or not; nobody may build on it.
     #[test]

@@ -11,12 +11,12 @@ use tidewheel_core::time::Timestamp;
 use super::beneath::{Root, clear_way};
 use super::commit::Committed;
 use super::folders::Folders;
-use super::index::{Entry, Index, Written};
+use super::index::{self, Entry, Index, Written};
 use super::read::State;
 use super::staging::Staging;
 use super::store::Files;
-use super::{commit, layout, read};
-use crate::jobs::{Batch, Due, JobStoreError, Jobs, Turn};
+use super::{commit, layout, read, remove, scan};
+use crate::jobs::{Batch, Due, JobStoreError, Jobs, Removal, Removed, Turn};
 
 /// The turn of one process, as long as it holds the lock.
 pub(super) struct FilesTurn<'s> {
@@ -69,12 +69,19 @@ impl Drop for FilesTurn<'_> {
 impl Turn for FilesTurn<'_> {
     fn active(&mut self) -> Result<Jobs, JobStoreError> {
         let root = self.store.there()?;
-        Ok(self.fresh_index(root)?.active())
+        match self.fresh_index(root).map(Index::active) {
+            Err(error) if error.lacks_room() => Ok(scan::scan(root)?.visible(root)),
+            jobs => jobs,
+        }
     }
 
     fn all(&mut self) -> Result<Jobs, JobStoreError> {
         let root = self.store.there()?;
-        self.fresh_index(root)?.all(root)
+        match self.fresh_index(root).and_then(|index| index.all(root)) {
+            // Whoever wants to make room has to see what there is.
+            Err(error) if error.lacks_room() => Ok(scan::scan(root)?.all()),
+            jobs => jobs,
+        }
     }
 
     fn shared(&mut self, name: &str) -> Result<Option<Value>, JobStoreError> {
@@ -86,8 +93,7 @@ impl Turn for FilesTurn<'_> {
     fn commit(&mut self, batch: Batch) -> Result<Vec<(JobId, JobStoreError)>, JobStoreError> {
         let (root, disk) = (self.store.there()?, self.store.disk());
         disk.check()?;
-        let touched: BTreeSet<&JobId> =
-            batch.records.iter().map(|record| &record.id).chain(&batch.removed).collect();
+        let touched: BTreeSet<&JobId> = batch.records.iter().map(|record| &record.id).collect();
         // Jobs of a run that is enqueued again may be anywhere.
         let is_new = |run: &RunId| !read::has_manifest(root, run);
         let new_run = batch.manifest.as_ref().map(|manifest| manifest.run_id.clone()).filter(is_new);
@@ -101,7 +107,7 @@ impl Turn for FilesTurn<'_> {
                 return Err(error);
             }
         };
-        if touched.is_empty() && batch.removed_runs.is_empty() && committed.links == 0 {
+        if touched.is_empty() && committed.links == 0 {
             return Ok(committed.failed);
         }
         let written = Written { new_run, ..written(root, &batch, &committed) };
@@ -110,6 +116,41 @@ impl Turn for FilesTurn<'_> {
             self.index = None;
         }
         Ok(committed.failed)
+    }
+
+    fn remove(&mut self, removals: &[Removal]) -> Result<Vec<Removed>, JobStoreError> {
+        let (root, disk) = (self.store.there()?, self.store.disk());
+        disk.check()?;
+        let ids = || removals.iter().flat_map(|removal| &removal.jobs);
+        // Without room for a note there is no index until the next turn builds one from what is left.
+        let noted = self.index(root).and_then(|index| index.touch(ids(), root));
+        let has_index = match noted {
+            Ok(()) => true,
+            Err(error) if error.lacks_room() => {
+                self.index = None;
+                index::forget(root);
+                false
+            }
+            Err(error) => return Err(error),
+        };
+        let mut folders = Folders::new(root);
+        let removed = match remove::all(&mut folders, disk, removals) {
+            Ok(removed) => removed,
+            Err(error) => {
+                // The note stays: whoever comes next reads these records again.
+                self.index = None;
+                return Err(error);
+            }
+        };
+        if !has_index {
+            return Ok(removed);
+        }
+        let mut written = Written { has_removed_runs: true, links: folders.links, ..Written::default() };
+        written.records.extend(ids().map(|id| (id.clone(), entry(root, id))));
+        if self.index(root)?.wrote(root, written).is_err() {
+            self.index = None;
+        }
+        Ok(removed)
     }
 
     fn set_due(&mut self, due: Due) -> Result<(), JobStoreError> {
@@ -164,12 +205,7 @@ fn due_text(due: Due) -> String {
 
 /// Returns what the index has to know of a batch that was written.
 fn written(root: &Root, batch: &Batch, committed: &Committed) -> Written {
-    let mut written = Written {
-        made: committed.made.clone(),
-        has_removed_runs: !batch.removed_runs.is_empty(),
-        links: committed.links,
-        ..Written::default()
-    };
+    let mut written = Written { made: committed.made.clone(), links: committed.links, ..Written::default() };
     for record in &batch.records {
         if let Some(signature) = committed.records.get(&record.id) {
             let state = State::Job(Box::new(Brief::from(record)));
@@ -177,13 +213,16 @@ fn written(root: &Root, batch: &Batch, committed: &Committed) -> Written {
             written.records.insert(record.id.clone(), Some(entry));
         }
     }
-    written.records.extend(batch.removed.iter().map(|id| (id.clone(), None)));
     for (id, _) in &committed.failed {
         // Nothing of it should have changed; the record itself says whether that is so.
-        let (signature, state) = read::state(root, id);
-        let is_there = root.look(&layout::job(id)).is_ok_and(|found| found.is_some());
-        let entry = Entry { signature, state, is_hidden: false };
-        written.records.insert(id.clone(), is_there.then_some(entry));
+        written.records.insert(id.clone(), entry(root, id));
     }
     written
+}
+
+/// Returns what the index has to know of a job whose record may have changed; nothing if it has no directory.
+fn entry(root: &Root, id: &JobId) -> Option<Entry> {
+    let (signature, state) = read::state(root, id);
+    let is_there = root.look(&layout::job(id)).is_ok_and(|found| found.is_some());
+    is_there.then_some(Entry { signature, state, is_hidden: false })
 }

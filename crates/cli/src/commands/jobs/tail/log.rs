@@ -16,6 +16,8 @@ use crate::view::logs::plain;
 pub(in crate::commands::jobs) struct Log {
     pub(super) path: PathBuf,
     prefix: String,
+    /// The parts that come before the file, the first one last.
+    before: Vec<File>,
     /// The file that is read, while there is one.
     file: Option<File>,
     /// Where in the file reading stops: at the end that it had in the beginning. Without it, nowhere.
@@ -30,7 +32,8 @@ const LONGEST: usize = 1024 * 1024;
 impl Log {
     pub(in crate::commands::jobs) fn new(dir: &Path, name: &str, how: How) -> Self {
         let prefix = if how.stream == Stream::Both { format!("[{name}] ") } else { String::new() };
-        Self { path: dir.join(format!("{name}.log")), prefix, file: None, until: None, held: Vec::new() }
+        let path = dir.join(format!("{name}.log"));
+        Self { path, prefix, before: Vec::new(), file: None, until: None, held: Vec::new() }
     }
 
     /// Opens the log, with what was moved aside before it, at the place where printing begins: at an attempt, or at the
@@ -64,11 +67,8 @@ impl Log {
                 Some(lines) => seek_lines(part, (*floor).min(length), lines)?,
             }
         }
-        let last = parts.pop();
-        for (mut part, _) in parts {
-            part.read_to_end(&mut self.held)?;
-        }
-        self.file = last.map(|(file, _)| file);
+        self.file = parts.pop().map(|(file, _)| file);
+        self.before = parts.into_iter().rev().map(|(part, _)| part).collect();
         // Some write faster than anybody reads.
         self.until = Some(self.file.as_ref().map_or(Ok(0), |file| file.metadata().map(|file| file.len()))?);
         Ok(place.map_or(0, |place| extent.dropped.saturating_sub(place)))
@@ -92,7 +92,7 @@ impl Log {
     /// Returns the lines that have come since, fit to be shown.
     #[cfg(feature = "tui")]
     pub(in crate::commands::jobs) fn lines(&mut self) -> io::Result<Vec<String>> {
-        self.read()?;
+        while self.read()? && !self.before.is_empty() {}
         let lines = self.ended();
         if lines.is_empty() {
             return Ok(Vec::new());
@@ -150,6 +150,13 @@ impl Log {
     /// Reads what has come since: the rest of a file that was moved aside, and the one that has taken its place.
     /// Tells whether there was anything.
     fn read(&mut self) -> io::Result<bool> {
+        while let Some(part) = self.before.last_mut() {
+            // A log of any length is held in pieces.
+            if part.take(LONGEST as u64).read_to_end(&mut self.held)? > 0 {
+                return Ok(true);
+            }
+            self.before.pop();
+        }
         loop {
             if let Some(file) = &mut self.file {
                 let here = file.stream_position()?;

@@ -45,7 +45,7 @@ impl Verb {
                 let is_open = approval.is_some_and(|approval| approval.state == ApprovalState::Pending);
                 let is_waiting = job.status.is_active() && job.status != JobStatus::Running;
                 let is_asked = job.status == JobStatus::WaitingOnApproval || (is_open && is_waiting);
-                (!is_asked).then(|| format!("{name} waits for nobody's approval"))
+                (!is_asked).then(|| format!("{name} does not wait for approval"))
             }
             Self::Retry => match rewind(jobs, &line.id) {
                 Err(error @ RewindError::Running(_)) => Some(error.to_string()),

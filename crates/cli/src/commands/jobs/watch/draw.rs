@@ -460,6 +460,7 @@ mod tests {
             unreadable: &unreadable,
             lost: &BTreeSet::new(),
             unlockable: &BTreeMap::new(),
+            last_words: &|_| None,
             facts: &facts,
             capacity: 4,
             now,

@@ -19,7 +19,7 @@ use super::state::{Room, State, Wants};
 use super::update::{Action, Input};
 use super::why::why;
 use crate::commands::jobs::schedule::Arguments;
-use crate::error::{CommandError, Ending};
+use crate::error::{Code, CommandError, Ending, cause};
 use crate::exit::Exit;
 use crate::jobs::{Opened, latest};
 use crate::output::harmless;
@@ -40,7 +40,10 @@ pub(super) fn run(opened: &Opened, arguments: &Arguments) -> Result<Exit, Ending
     // Whoever ends the process from here on finds the terminal as it was.
     listen_to_signals(&sender);
     let screen = enter().map_err(|error| CommandError::of_output(&error))?;
-    listen(opened, &sender);
+    listen(opened, &sender).map_err(|error| {
+        let message = format!("the system has no thread to listen to keys: {}.", cause(&error));
+        CommandError::new(Code::JobsUnavailable, message)
+    })?;
     let watch = Loop { opened, arguments, state: State::new(wants, room, seen), reading: None, sender };
     let exit = watch.run(&heard);
     drop(screen);
@@ -140,16 +143,17 @@ impl Loop<'_> {
                 let (place, settings) = (self.opened.place.clone(), self.opened.settings.clone());
                 let sender = self.sender.clone();
                 // The repository may be asked many things, and the screen shall go on meanwhile.
-                thread::spawn(move || {
+                let asked = thread::Builder::new().spawn(move || {
                     let page = why(place, settings, &job);
                     sender.send(Heard::Input(Input::Told(job, page))).ok();
                 });
+                self.tell_refusal(asked);
             }
             Some(Action::Do(verb, job)) => {
                 let (place, settings) = (self.opened.place.clone(), self.opened.settings.clone());
                 let sender = self.sender.clone();
                 // Ending processes takes its time, and the screen shall go on meanwhile.
-                thread::spawn(move || {
+                let asked = thread::Builder::new().spawn(move || {
                     let message = match Opened::at(place, settings) {
                         Ok(opened) => act(&opened, verb, &job),
                         Err(error) => super::state::Message { text: error.message, is_error: true },
@@ -158,9 +162,18 @@ impl Loop<'_> {
                     sender.send(Heard::Input(Input::Done(message))).ok();
                     sender.send(Heard::Changed).ok();
                 });
+                self.tell_refusal(asked);
             }
         }
         false
+    }
+
+    /// Says on the screen that the system has no thread for what was asked.
+    fn tell_refusal<T>(&mut self, asked: std::io::Result<T>) {
+        if let Err(error) = asked {
+            let text = format!("the system has no thread for it: {}", cause(&error));
+            self.state.update(Input::Done(super::state::Message { text, is_error: true }));
+        }
     }
 
     fn read_latest(&mut self) {
@@ -172,9 +185,9 @@ impl Loop<'_> {
 }
 
 /// Begins to listen to keys and to changes.
-fn listen(opened: &Opened, sender: &Sender<Heard>) {
+fn listen(opened: &Opened, sender: &Sender<Heard>) -> std::io::Result<()> {
     let keys = sender.clone();
-    thread::spawn(move || {
+    thread::Builder::new().spawn(move || {
         // Where no key can be read, a signal still ends it.
         while let Ok(event) = crossterm::event::read() {
             if let Some(input) = keys::input(&event)
@@ -183,10 +196,10 @@ fn listen(opened: &Opened, sender: &Sender<Heard>) {
                 return;
             }
         }
-    });
+    })?;
     let changes = sender.clone();
     let watch = Watch::directory(&opened.place.data.join("jobs"));
-    thread::spawn(move || {
+    thread::Builder::new().spawn(move || {
         loop {
             watch.wait(None);
             if changes.send(Heard::Changed).is_err() {
@@ -194,18 +207,20 @@ fn listen(opened: &Opened, sender: &Sender<Heard>) {
             }
             thread::sleep(TOGETHER);
         }
-    });
+    })?;
+    Ok(())
 }
 
 /// Begins to listen to signals, and returns when it does.
 fn listen_to_signals(sender: &Sender<Heard>) {
     let signals = sender.clone();
     let (ready, is_ready) = mpsc::channel();
-    thread::spawn(move || {
+    // A thread that does not start listens to nothing: then a signal ends the process as it always does.
+    drop(thread::Builder::new().spawn(move || {
         if let Some(exit) = signalled(ready) {
             signals.send(Heard::Ended(exit)).ok();
         }
-    });
+    }));
     // Nothing is ever sent: whoever waits is told by the end of the other side, whatever came of it.
     is_ready.recv().unwrap_or(());
 }

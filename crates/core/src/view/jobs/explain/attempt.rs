@@ -173,7 +173,7 @@ impl Told {
                     ..AttemptTold::new(attempt)
                 });
             }
-            JobEventKind::AttemptFailed { exit_code, message, decision } => {
+            JobEventKind::AttemptFailed { exit_code, message, decision, .. } => {
                 let told = self.open(attempt);
                 told.end(at, failure(*exit_code, message), *exit_code, Some(message.clone()));
                 told.decision = Some(DecisionTold::of(*decision, retries_allowed));

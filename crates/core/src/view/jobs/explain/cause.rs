@@ -9,6 +9,7 @@ use super::remedy::Remedy;
 use super::text::instant;
 use crate::job::{
     Artifact, Brief, Facts, Finding, Gate, Inspection, JobId, JobStatus, Look, NodeId, Question, RunId,
+    budget_told,
 };
 use crate::policy::word_enum;
 use crate::time::Timestamp;
@@ -26,6 +27,8 @@ word_enum! {
         Capacity = "capacity",
         /// A job that does the same work.
         IdempotencyKey = "idempotency_key",
+        /// A worker outside has it in hand.
+        External = "external",
         /// It is running.
         Running = "running",
         /// It is on record as running, and whoever ran it is gone.
@@ -120,6 +123,8 @@ pub(super) struct Search<'a, 'i> {
     pub(super) lost: &'a BTreeSet<JobId>,
     /// Jobs whose run locks are no files, and what they are.
     pub(super) unlockable: &'a BTreeMap<JobId, &'static str>,
+    /// Gives what a job that has ended said last.
+    pub(super) last_words: &'a dyn Fn(&JobId) -> Option<String>,
     /// What has to be known first.
     pub(super) questions: BTreeSet<Question>,
     /// Whether questions may be asked; otherwise what the last pass found counts.
@@ -189,6 +194,10 @@ impl Search<'_, '_> {
         }
         if let (CauseKind::Failed, Some(code), "") = (cause.kind, job.exit_code, cause.detail.as_str()) {
             cause.detail = format!("exit code {code}");
+        }
+        if let (CauseKind::Blocked, Some(_), "") = (cause.kind, job.exit_code, cause.detail.as_str()) {
+            let said = (self.last_words)(id).unwrap_or_default();
+            cause.detail = budget_told(&said).unwrap_or(said);
         }
         if job.goes_back.is_some() && job.status.is_terminal() {
             (cause.kind, cause.root) = (CauseKind::Loop, true);
@@ -275,6 +284,7 @@ impl Search<'_, '_> {
 /// Says of a job at which no gate is in the way what that means for others.
 const fn standing(job: &Brief) -> CauseKind {
     match job.status {
+        _ if job.is_outside() => CauseKind::External,
         JobStatus::Running => CauseKind::Running,
         JobStatus::Succeeded => CauseKind::Succeeded,
         JobStatus::Failed => CauseKind::Failed,

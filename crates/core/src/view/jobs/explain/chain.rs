@@ -120,7 +120,9 @@ impl Words<'_> {
                 Some(at) => format!("has been running for {}", long(between(at, self.now))),
                 None => format!("{is} running"),
             },
-            CauseKind::Lost => format!("{was} running until whoever ran it was gone"),
+            CauseKind::External if is_many => "wait for workers outside to complete or fail them".to_owned(),
+            CauseKind::External => "waits for a worker outside to complete or fail it".to_owned(),
+            CauseKind::Lost => format!("{was} running until its supervisor was gone"),
             CauseKind::RunLock => format!("cannot go on: {}", said(&cause.detail)),
             CauseKind::Approval if cause.detail == "awaiting human approval" && is_many => {
                 "await a person's approval".to_owned()
@@ -153,11 +155,12 @@ impl Words<'_> {
             CauseKind::Skipped => format!("{was} skipped: {}", said(&cause.detail)),
             CauseKind::Succeeded => "succeeded".to_owned(),
             CauseKind::Blocked if cause.detail.is_empty() => {
-                "ended as blocked: somebody has to do something first".to_owned()
+                "ended as blocked, and left no reason".to_owned()
             }
             CauseKind::MissingJob => "is not there any more".to_owned(),
             CauseKind::UnreadableJob => format!("has a record that cannot be read: {}", said(&cause.detail)),
-            CauseKind::Schedule => match cause.until {
+            // An instant that is over says nothing of what is next: a pass is due, or another gate is closed by now.
+            CauseKind::Schedule => match cause.until.filter(|at| *at > self.now) {
                 Some(at) if cause.detail.starts_with("not before ") => {
                     format!("does not start before {}", moment(at, self.now))
                 }
@@ -241,6 +244,7 @@ fn on(cause: &Cause, names: &str) -> String {
         CauseKind::Capacity => format!("is {} behind {names}", cause.detail),
         CauseKind::IdempotencyKey => format!("waits on the same work of {names}"),
         CauseKind::After
+        | CauseKind::External
         | CauseKind::Running
         | CauseKind::Lost
         | CauseKind::RunLock

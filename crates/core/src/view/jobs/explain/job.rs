@@ -27,6 +27,8 @@ pub struct World<'a> {
     pub lost: &'a BTreeSet<JobId>,
     /// Jobs whose run locks are no files, and what they are, as `a directory`.
     pub unlockable: &'a BTreeMap<JobId, &'static str>,
+    /// Gives the last words of a job that has ended: why it failed, or what blocked it.
+    pub last_words: &'a dyn Fn(&JobId) -> Option<String>,
     /// What is known of the world.
     pub facts: &'a Facts,
     /// How many jobs may run at once.
@@ -133,7 +135,7 @@ pub struct Explanation {
 /// # Errors
 /// What has to be known of the world first: ask again with the answers among the facts.
 pub fn explain_job(world: World<'_>, subject: Subject<'_>) -> Result<Explanation, BTreeSet<Question>> {
-    let World { briefs, unreadable, lost, unlockable, facts, capacity, now, may_ask } = world;
+    let World { briefs, unreadable, lost, unlockable, last_words, facts, capacity, now, may_ask } = world;
     let Subject { job, dead_letter, told } = subject;
     let mut inspection = Inspection::new(briefs, unreadable, facts, capacity, now);
     let mut search = Search {
@@ -143,6 +145,7 @@ pub fn explain_job(world: World<'_>, subject: Subject<'_>) -> Result<Explanation
         inspection: &mut inspection,
         lost,
         unlockable,
+        last_words,
         questions: BTreeSet::new(),
         may_ask,
     };
@@ -317,11 +320,11 @@ fn summary(job: &Brief, is_lost: bool, dead_letter: Option<&str>, told: &Told, n
             format!("{who} was cancelled by a person{ended}{before}{tries}.")
         }
         JobStatus::BlockedByDependency if job.exit_code.is_some() => {
-            let why = told.spent.as_deref().unwrap_or("somebody has to do something first");
-            format!("{who} ended as blocked{ended}{code}{tries}: {why}.")
+            let why = told.spent.as_deref().or(last).unwrap_or("it left no reason");
+            format!("{who} ended as blocked{ended}{code}{tries}: {}.", why.trim_end_matches('.'))
         }
         JobStatus::BlockedByDependency => {
-            format!("{who} is blocked and never starts by itself ({}).", job.status)
+            format!("{who} is blocked and does not start without a retry ({}).", job.status)
         }
         JobStatus::BlockedByApproval => format!("{who} was rejected{ended} ({}).", job.status),
         JobStatus::Skipped if job.started_at.is_some() => {

@@ -160,9 +160,9 @@ impl Next {
             | JobStatus::BlockedByApproval => {
                 let text = if cause.root {
                     commands.push(command(&format!("jobs retry {}", job.id)));
-                    "Nothing by itself: it is over. A retry runs it again, with all that is after it."
+                    "Nothing automatic: it is over. A retry runs it again, with all that is after it."
                 } else {
-                    "Nothing by itself: it is over. A retry of what holds it up runs it again, too."
+                    "Nothing automatic: it is over. A retry of what holds it up runs it again, too."
                 };
                 let retries =
                     roots.iter().filter_map(|root| root.remedy.as_ref()).flat_map(|way| &way.commands);
@@ -196,7 +196,7 @@ impl Next {
                 }
                 (CauseKind::Approval, _) => (
                     NextKind::Approval,
-                    "It goes on when somebody approves it, and is over if somebody rejects it.".to_owned(),
+                    "It goes on when a person approves it, and is over if a person rejects it.".to_owned(),
                 ),
                 (_, Some(at)) => (NextKind::Timer, timer(cause, at, words)),
                 _ => (NextKind::Wait, format!("It goes on when {}.", condition(cause, job, words))),
@@ -211,7 +211,8 @@ impl Next {
             let _ = write!(text, " Then it still needs {}.", listed(&then));
         }
         if let Some(at) = gives_up_at.filter(|_| !is_ending) {
-            let _ = write!(text, " If it has not started {}, it fails.", moment(at, words.now));
+            let what = if job.is_outside() { "ended" } else { "started" };
+            let _ = write!(text, " If it has not {what} {}, it fails.", moment(at, words.now));
         }
         let at = future.filter(|_| matches!(what, NextKind::Timer | NextKind::Loop));
         let in_ms = at.map(|at| crate::view::between(words.now, at) / 1_000_000);
@@ -260,6 +261,7 @@ fn condition(cause: &Cause, job: &Brief, words: Words<'_>) -> String {
         CauseKind::CircuitBreaker => "its circuit breaker lets it in".to_owned(),
         CauseKind::RateLimit => "its rate limit lets it in".to_owned(),
         CauseKind::Cycle => "one of the jobs in the circle is cancelled".to_owned(),
+        CauseKind::External => "the worker outside completes it, or fails it".to_owned(),
         CauseKind::RunLock => "what is in the place of its run.lock is gone".to_owned(),
         CauseKind::Running
         | CauseKind::Lost

@@ -168,13 +168,13 @@ impl AttemptTold {
             AttemptOutcome::Failed => format!("{and} failed{took}{killed}"),
             AttemptOutcome::TimedOut => format!("{and} was ended{took} by its timeout{code}"),
             AttemptOutcome::Lost => {
-                format!("{and} was lost: whoever supervised it was gone, which was found{took}")
+                format!("{and} was lost: its supervisor was gone, which was found{took}")
             }
             AttemptOutcome::Blocked => format!("{and} ended as blocked{took}{code}"),
             AttemptOutcome::Cancelled => format!("{and} was ended by a person{took}{code}"),
             AttemptOutcome::Skipped => format!("{and} failed{took}{killed}, which was passed over"),
             AttemptOutcome::Withdrawn => format!("{and} did not come about"),
-            AttemptOutcome::Unknown => format!("{and} ended in a way that nobody wrote down"),
+            AttemptOutcome::Unknown => format!("{and} ended in a way that is not on record"),
         };
         text.push_str(&ended);
         let is_told = match self.outcome {

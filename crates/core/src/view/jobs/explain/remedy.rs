@@ -9,7 +9,7 @@ use crate::job::{Answer, Branch, Brief, Facts, Precondition, Question};
 /// Who or what can change something.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Remedy {
-    /// Who: `a person`, `time`, `the job itself`, `the scheduler`, `nobody`.
+    /// Who: `a person`, `time`, `the job itself`, `the scheduler`, `the producer`.
     pub who: &'static str,
     /// What has to happen, as a sentence.
     pub text: String,
@@ -18,6 +18,7 @@ pub struct Remedy {
 }
 
 const PERSON: &str = "a person";
+const EXTERNAL: &str = "the external worker";
 
 impl Remedy {
     fn new(who: &'static str, text: impl Into<String>, commands: &[String]) -> Self {
@@ -32,9 +33,10 @@ impl Remedy {
         let remedy = match cause.kind {
             CauseKind::Running => Self::new(
                 "the job itself",
-                "It ends by itself; somebody can watch it, or cancel it.",
+                "It runs until its process ends; you can watch it, or cancel it.",
                 &[command(&format!("jobs tail {id} --follow")), cancel],
             ),
+            CauseKind::External => external(job, id, cancel),
             CauseKind::Lost => Self::new(
                 "the scheduler",
                 "The next pass of the scheduler ends it, and decides whether it is tried again.",
@@ -43,7 +45,7 @@ impl Remedy {
             CauseKind::RunLock => Self::new(
                 PERSON,
                 format!(
-                    "Somebody has to move .tidewheel/jobs/{id}/run.lock away: the file is made when it is needed, and \
+                    "A person has to move .tidewheel/jobs/{id}/run.lock away: the file is made when it is needed, and \
                      nothing that counts is in it."
                 ),
                 &[command("tick")],
@@ -58,16 +60,26 @@ impl Remedy {
                 "A retry asks for the approval again, for it and what is after it.",
                 &[retry],
             ),
-            CauseKind::Failed | CauseKind::Cancelled | CauseKind::Blocked => Self::new(
+            CauseKind::Blocked if cause.detail.is_empty() => Self::new(
+                PERSON,
+                "Its log may say what blocked it; once that is put right, a retry runs it again, and what is after it.",
+                &[command(&format!("jobs tail {id}")), retry],
+            ),
+            CauseKind::Blocked => Self::new(
+                PERSON,
+                "Once that is put right, a retry runs it again, and what is after it.",
+                &[retry],
+            ),
+            CauseKind::Failed | CauseKind::Cancelled => Self::new(
                 PERSON,
                 "A retry runs it again, and what is after it, once what went wrong is put right.",
                 &[retry],
             ),
             CauseKind::MissingJob => {
-                Self::new(PERSON, "Its record is gone, so that nobody can end it: run the flow again.", &[])
+                Self::new(PERSON, "Its record is gone, so that it can never end: run the flow again.", &[])
             }
             CauseKind::UnreadableJob => {
-                Self::new(PERSON, format!("Somebody has to put .tidewheel/jobs/{id}/job.json right."), &[])
+                Self::new(PERSON, format!("A person has to repair .tidewheel/jobs/{id}/job.json."), &[])
             }
             CauseKind::MissingArtifact => missing_artifact(cause, retry),
             CauseKind::PinnedHead => Self::new(PERSON, pinned_head(job, facts), &[cancel]),
@@ -111,14 +123,30 @@ impl Remedy {
     }
 }
 
+/// Names the token of a job that a worker outside has in hand, and the commands that take it.
+fn external(job: Option<&Brief>, id: &str, cancel: String) -> Remedy {
+    let Some(external) = job.and_then(|job| job.schedule.external.as_deref()) else {
+        return Remedy::new(EXTERNAL, "A worker outside has to complete or fail it.", &[cancel]);
+    };
+    let with_token = |verb: &str| command(&format!("jobs {verb} {id} --token {}", external.token));
+    let mut commands = vec![with_token("complete"), with_token("fail")];
+    commands.extend(external.heartbeat_ms.map(|_| with_token("heartbeat")));
+    commands.push(cancel);
+    let text = format!(
+        "The worker outside that has the token {} has to complete or fail it; no process of it runs here.",
+        external.token
+    );
+    Remedy::new(EXTERNAL, text, &commands)
+}
+
 fn missing_artifact(cause: &Cause, retry: String) -> Remedy {
     let what = cause.about.as_deref().unwrap_or("the artifact");
     if cause.status.is_some_and(crate::job::JobStatus::is_active) {
-        let text = format!("It goes on as soon as {what} is there, whoever makes it.");
-        return Remedy::new("whoever makes it", text, &[]);
+        let text = format!("It goes on as soon as {what} is there.");
+        return Remedy::new("the producer", text, &[]);
     }
     let text = format!("Once {what} is there, a retry goes on from here.");
-    Remedy::new("whoever makes it", text, &[retry])
+    Remedy::new("the producer", text, &[retry])
 }
 
 fn pinned_head(job: Option<&Brief>, facts: &Facts) -> String {
@@ -150,7 +178,7 @@ fn preconditions(cause: &Cause, job: Option<&Brief>, cancel: String) -> Remedy {
         Precondition::CleanWorktree => false,
         Precondition::Custom { id, .. } => id == "branch_exists",
     };
-    let text = "Somebody has to see to it in the repository; it is looked at again and again.";
+    let text = "A person has to change the repository; the scheduler checks it again every `probe_interval`.";
     if cause.status.is_some_and(crate::job::JobStatus::is_terminal) {
         return Remedy::new(
             PERSON,
@@ -159,13 +187,13 @@ fn preconditions(cause: &Cause, job: Option<&Brief>, cancel: String) -> Remedy {
         );
     }
     if cause.detail.ends_with("working tree has uncommitted or untracked changes") {
-        let text = "Somebody has to commit, stash or remove what is changed.";
+        let text = "A person has to commit, stash or remove the changes.";
         return Remedy::new(PERSON, text, &["git status".to_owned()]);
     }
     let branch = cause.detail.split('`').nth(1).and_then(|name| Branch::new(name).ok());
     match branch {
         Some(branch) if job.is_some_and(|job| job.schedule.preconditions.iter().any(wants_branch)) => {
-            Remedy::new(PERSON, "Somebody has to make the branch.", &[format!("git branch {branch}")])
+            Remedy::new(PERSON, "A person has to create the branch.", &[format!("git branch {branch}")])
         }
         Some(_) | None => Remedy::new(PERSON, text, &[cancel]),
     }

@@ -37,7 +37,7 @@ pub struct RunExplanation {
     pub summary: String,
     /// The roots of all that waits or is blocked, those that hold up most first.
     pub causes: Vec<RootCause>,
-    /// What failed or was cancelled.
+    /// What failed or was cancelled, with what failed and was skipped by its policy.
     pub failures: Vec<Failed>,
     /// What happens next.
     pub next: RunNext,
@@ -93,8 +93,6 @@ pub struct RunSubject<'a> {
     pub run: &'a RunId,
     /// What it was enqueued with, if that can be read: it knows of the jobs that are gone, too.
     pub manifest: Option<&'a Manifest>,
-    /// Gives the last words of a job that failed.
-    pub message: &'a dyn Fn(&JobId) -> Option<String>,
 }
 
 /// Explains a run.
@@ -102,8 +100,8 @@ pub struct RunSubject<'a> {
 /// # Errors
 /// What has to be known of the world first: ask again with the answers among the facts.
 pub fn explain_run(world: World<'_>, subject: RunSubject<'_>) -> Result<RunExplanation, BTreeSet<Question>> {
-    let World { briefs, unreadable, lost, unlockable, facts, capacity, now, may_ask } = world;
-    let RunSubject { run, manifest, message } = subject;
+    let World { briefs, unreadable, lost, unlockable, last_words, facts, capacity, now, may_ask } = world;
+    let RunSubject { run, manifest } = subject;
     let line = RunLine::of(run, briefs.values().filter(|job| job.run.as_ref() == Some(run)).collect());
     let line = match manifest {
         Some(manifest) => line.among(manifest),
@@ -117,6 +115,7 @@ pub fn explain_run(world: World<'_>, subject: RunSubject<'_>) -> Result<RunExpla
         inspection: &mut inspection,
         lost,
         unlockable,
+        last_words,
         questions: BTreeSet::new(),
         may_ask,
     };
@@ -140,14 +139,16 @@ pub fn explain_run(world: World<'_>, subject: RunSubject<'_>) -> Result<RunExpla
     let failures: Vec<Failed> = line
         .jobs
         .iter()
-        .filter(|job| matches!(job.status, JobStatus::Failed | JobStatus::Cancelled))
+        .filter(|job| {
+            matches!(job.status, JobStatus::Failed | JobStatus::Cancelled) || job.is_skipped_failure()
+        })
         .map(|job| Failed {
             job: job.id.clone(),
             node: job.node.clone(),
             status: job.status,
             exit_code: job.exit_code,
             attempts: job.attempt,
-            message: message(&job.id),
+            message: last_words(&job.id),
         })
         .collect();
     let words = Words { briefs, run: Some(run), now };
@@ -232,7 +233,10 @@ fn summary(line: &RunLine<'_>, now: Timestamp) -> String {
         RunStatus::Waiting => {
             format!("Run {id} was enqueued {age} ago, and none of its jobs runs: {counts}.")
         }
-        RunStatus::Succeeded => format!("Run {id} succeeded in {age}: {counts}."),
+        RunStatus::Succeeded => match line.counts.said_of_skipped_failures() {
+            Some(skipped) => format!("Run {id} succeeded in {age} with {skipped}: {counts}."),
+            None => format!("Run {id} succeeded in {age}: {counts}."),
+        },
         RunStatus::Failed => format!("Run {id} failed: {counts}."),
         RunStatus::Blocked => format!("Run {id} is blocked: {counts}."),
         RunStatus::Incomplete => {
@@ -240,8 +244,8 @@ fn summary(line: &RunLine<'_>, now: Timestamp) -> String {
             let (record, it) = if gone.len() == 1 { ("record", "it") } else { ("records", "them") };
             let gone = listed(&gone);
             format!(
-                "Run {id} is incomplete: {counts}. The {record} of {gone} cannot be found or read, and nobody \
-                 knows what came of {it}."
+                "Run {id} is incomplete: {counts}. The {record} of {gone} cannot be found or read, so that \
+                 the result of {it} is unknown."
             )
         }
     }
@@ -258,7 +262,7 @@ fn next(line: &RunLine<'_>, causes: &[RootCause], words: Words<'_>) -> RunNext {
             "Nothing: put the records back from a backup, or run the flow again.".to_owned()
         } else {
             commands.push(command(&format!("runs retry {}", line.id)));
-            "Nothing by itself: it is over. A retry runs again what did not succeed.".to_owned()
+            "Nothing automatic: it is over. A retry runs again what did not succeed.".to_owned()
         }
     } else {
         let running = line.counts.running;
@@ -347,6 +351,7 @@ impl RunExplanation {
                 .get(&failed.job)
                 .map_or_else(|| failed.job.to_string(), |job| called(job, words.run));
             let what = if failed.status == JobStatus::Cancelled { "was cancelled" } else { "failed" };
+            let passes = if failed.status == JobStatus::Skipped { ", which its policy skips" } else { "" };
             // A person who ends a job does it with a signal, too.
             let is_killed = failed.status != JobStatus::Cancelled;
             let code = match failed.exit_code {
@@ -360,7 +365,7 @@ impl RunExplanation {
             };
             let said = told(failed.message.as_deref(), failed.exit_code);
             let said = said.map(|said| format!(": {said}")).unwrap_or_default();
-            lines.push(Line::Sentence(format!("{name} {what}{code}{tries}{said}.")));
+            lines.push(Line::Sentence(format!("{name} {what}{code}{tries}{passes}{said}.")));
             lines.push(Line::Command(command(&format!("jobs explain {}", failed.job))));
         }
         more(&mut lines, self.failures.len());

@@ -5,6 +5,8 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use tidewheel_store::jobs::make_folders;
+
 use super::super::beneath;
 use super::super::node::Node;
 use super::files::PatchFile;
@@ -58,7 +60,9 @@ impl Scratch {
         if place.symlink_metadata().is_ok() {
             fs::remove_dir_all(&place).map_err(fail)?;
         }
-        fs::create_dir_all(place.join("looked-at")).map_err(fail)?;
+        let data = node.around.data();
+        let inside = place.strip_prefix(data).unwrap_or(&place).join("looked-at");
+        make_folders(data, &inside).map_err(fail)?;
         // Git compares real paths.
         Ok(Self { path: place.canonicalize().map_err(fail)?, is_kept: false })
     }

@@ -71,7 +71,9 @@ impl Journal {
         for name in &self.names {
             let is = found.get(name);
             if is != now.get(name) && is != after.get(name) {
-                return Err(format!("`{name}` was changed by somebody else while the patches were applied"));
+                return Err(format!(
+                    "`{name}` was changed by another process while the patches were applied"
+                ));
             }
         }
         for name in &self.names {
@@ -145,7 +147,7 @@ mod tests {
         let (_world, place, directory, journal) = written((&now, &after));
         fs::write(directory.join("b"), "3").unwrap();
         let why = journal.carry_out(&place, &directory).unwrap_err();
-        assert!(why.contains("`b` was changed by somebody else"), "{why}");
+        assert!(why.contains("`b` was changed by another process"), "{why}");
         assert_eq!(tree::walk(&directory).unwrap(), tree_of(&[("a", "1"), ("b", "3")]));
     }
 

@@ -279,6 +279,21 @@ pub(super) fn look(root: &Root) -> Result<Seen, JobStoreError> {
     Ok(Seen { jobs: time, links, runs: runs.map_or(0, |found| found.signature.0), done: 0 })
 }
 
+/// Returns whether there is a log of live jobs, whatever is in it.
+pub(in crate::jobs::files) fn is_there(root: &Root) -> bool {
+    root.look(&format!("{JOBS}/{NAME}")).is_ok_and(|found| found.is_some())
+}
+
+/// Takes the files of the index away, so that the next turn builds it: it could not be kept up. They are a cache.
+pub(in crate::jobs::files) fn forget(root: &Root) {
+    if let Ok(folder) = root.folder(JOBS) {
+        for name in [NAME, done::NAME] {
+            // One that is missing already is as good.
+            unlinkat(&folder, name, AtFlags::empty()).ok();
+        }
+    }
+}
+
 fn header(boot: &str, generation: u64, cursor: u64) -> String {
     format!("tidewheel-live 1 {boot} {generation:020} {cursor:020}\n")
 }

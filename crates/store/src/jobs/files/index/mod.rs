@@ -19,7 +19,7 @@ mod view;
 pub use inspect::IndexState;
 pub(in crate::jobs::files) use inspect::inspect;
 pub(in crate::jobs::files) use line::Entry;
-pub(in crate::jobs::files) use load::Index;
+pub(in crate::jobs::files) use load::{Index, forget, is_there};
 pub(in crate::jobs::files) use merge::Written;
 pub use survey::{Glance, Survey};
 pub(in crate::jobs::files) use view::survey;

@@ -1,0 +1,266 @@
+//! What is cleaned up is only what a record says is owned, and nothing that a job puts into the data directory makes
+//! anything wait, or reach out of it.
+
+use std::fs;
+use std::os::unix::fs::{PermissionsExt as _, symlink};
+
+use rustix::fs::{CWD, FileType, Mode, mknodat};
+use serde_json::{Value, json};
+
+use crate::by_hand::{Desk, Job, job};
+use crate::git_world::{builtin, ended, repository, subjects};
+use crate::runs::{ONE, flow_of};
+use crate::world::{Ran, eventually};
+
+const OLD: &str = "2026-01-01T00:00:00Z";
+
+fn old(id: &str) -> Job {
+    job(id).status("succeeded").with("created_at", OLD).with("finished_at", OLD)
+}
+
+/// Lets a job own a worktree.
+fn with_tree(desk: &Desk, job: Job, name: &str, owner: &str) -> Job {
+    let place = format!(".tidewheel/tmp-worktrees/{name}");
+    if !desk.path(&place).exists() {
+        desk.git(&["worktree", "add", "-q", &place, "-b", &format!("branch-{name}")]);
+    }
+    job.meta("worktree_owned", true)
+        .meta("worktree_path", place.as_str())
+        .meta("worktree_name", name)
+        .meta("worktree_owner", owner)
+        .meta("execution_root", place.as_str())
+}
+
+fn pipe(desk: &Desk, name: &str) {
+    mknodat(CWD, desk.path(name), FileType::Fifo, Mode::from_raw_mode(0o600), 0).expect("a FIFO");
+}
+
+#[test]
+fn gc_removes_the_worktree_of_the_job_on_record_and_none_that_only_ends_alike() {
+    let desk = repository();
+    // The id of the old job is the end of that of the other one.
+    desk.put(with_tree(&desk, old("build"), "work-build", "build"));
+    desk.put(with_tree(&desk, job("nightly-build").gated(), "work-nightly-build", "nightly-build"));
+    fs::write(desk.path(".tidewheel/tmp-worktrees/work-nightly-build/new"), "work").unwrap();
+    let ran = desk.run(&["jobs", "gc"]);
+    assert_eq!(ran.code, Some(0), "{ran:?}");
+    assert_eq!(desk.job_dirs(), ["nightly-build"]);
+    assert!(!desk.path(".tidewheel/tmp-worktrees/work-build").exists());
+    let kept = fs::read_to_string(desk.path(".tidewheel/tmp-worktrees/work-nightly-build/new"));
+    assert_eq!(kept.unwrap(), "work");
+}
+
+#[test]
+fn the_owner_of_a_worktree_stays_while_an_open_job_works_in_it() {
+    let desk = repository();
+    desk.put(with_tree(&desk, old("owner"), "work-owner", "owner"));
+    desk.put(with_tree(&desk, old("middle"), "work-owner", "owner").after(&["owner"]));
+    desk.put(job("open").after(&["middle"]).gated());
+    assert_eq!(desk.run(&["jobs", "gc"]).code, Some(0));
+    assert_eq!(desk.job_dirs(), ["middle", "open", "owner"]);
+    assert!(desk.path(".tidewheel/tmp-worktrees/work-owner/README.md").exists());
+}
+
+#[test]
+fn a_worktree_that_cannot_be_removed_keeps_the_job_that_owns_it() {
+    let desk = repository();
+    desk.put(with_tree(&desk, old("a"), "work-a", "a"));
+    desk.put(old("b"));
+    desk.git(&["worktree", "lock", "--reason", "mine", ".tidewheel/tmp-worktrees/work-a"]);
+    let ran = desk.run(&["jobs", "gc"]);
+    assert_eq!(ran.code, Some(1), "{ran:?}");
+    assert!(ran.out.contains("removed 1 job(s)") && ran.err.contains("mine"), "{ran:?}");
+    assert_eq!(desk.job_dirs(), ["a"]);
+    desk.git(&["worktree", "unlock", ".tidewheel/tmp-worktrees/work-a"]);
+    assert_eq!(desk.run(&["jobs", "gc"]).code, Some(0));
+    assert_eq!(desk.job_dirs(), [""; 0]);
+    assert!(!desk.path(".tidewheel/tmp-worktrees/work-a").exists());
+}
+
+#[test]
+fn the_worktrees_of_people_are_never_removed() {
+    let desk = repository();
+    for name in ["workspace-ada", "tidewheel-workspace-ada"] {
+        desk.put(with_tree(&desk, job("r").status("failed").gated(), name, "r"));
+        desk.json(&["jobs", "retry", "r"]);
+        assert_eq!(desk.record("r")["metadata"]["retry_cleanup_status"], "degraded", "{name}");
+        desk.put(with_tree(&desk, job("c").gated(), name, "c"));
+        assert_eq!(desk.run(&["jobs", "cancel", "c", "--cleanup-worktree"]).code, Some(0));
+        desk.put(with_tree(&desk, old("g"), name, "g"));
+        assert_eq!(desk.run(&["jobs", "gc"]).code, Some(0), "{name}");
+        assert!(!desk.in_jobs("g").exists());
+        assert!(desk.path(&format!(".tidewheel/tmp-worktrees/{name}/README.md")).exists(), "{name}");
+    }
+    // One that was moved is still known to git by its name.
+    let to = ".tidewheel/tmp-worktrees/plain";
+    desk.git(&["worktree", "move", ".tidewheel/tmp-worktrees/tidewheel-workspace-ada", to]);
+    desk.put(with_tree(&desk, old("g"), "plain", "g"));
+    assert_eq!(desk.run(&["jobs", "gc"]).code, Some(0));
+    assert!(desk.path(to).join("README.md").exists());
+}
+
+#[test]
+fn a_commit_without_a_message_has_the_usual_one() {
+    let desk = repository();
+    desk.file("new", "x");
+    let end = ended(&desk, builtin("n", "git.stage_commit", ""));
+    assert_eq!(end.end(), ("succeeded", Some(0)), "{end:?}");
+    assert_eq!(subjects(&desk, "main")[0], "chore: workflow stage commit");
+}
+
+#[test]
+fn the_directory_of_the_sentinels_goes_with_the_last_one() {
+    let desk = repository();
+    let of = |operation: &str, slug: &str| {
+        let end = ended(&desk, builtin("n", operation, &format!("args = {{ slug = '{slug}' }}")));
+        assert_eq!(end.end(), ("succeeded", Some(0)), "{end:?}");
+    };
+    let folder = desk.path(".tidewheel/tmp/merge-conflicts");
+    of("merge.sentinel.write", "a");
+    of("merge.sentinel.write", "b");
+    of("merge.sentinel.clear", "a");
+    assert!(folder.join("b.json").exists());
+    of("merge.sentinel.clear", "b");
+    assert!(!folder.exists());
+    of("merge.sentinel.clear", "b");
+}
+
+#[test]
+fn gc_leaves_and_names_what_it_did_not_make() {
+    let desk = Desk::new();
+    desk.put(old("a"));
+    desk.file(".tidewheel/jobs/a/stdout.log", "ours").file(".tidewheel/jobs/a/notes.txt", "mine");
+    let gone = desk.run(&["jobs", "gc", "--format", "json"]);
+    assert_eq!(gone.code, Some(0), "{gone:?}");
+    assert_eq!(gone.json()["left"], json!(["jobs/a/notes.txt"]));
+    assert_eq!(gone.json()["removed"], json!(["a"]));
+    assert_eq!(fs::read_to_string(desk.path(".tidewheel/jobs/a/notes.txt")).unwrap(), "mine");
+    assert!(!desk.path(".tidewheel/jobs/a/stdout.log").exists());
+    assert_eq!(desk.json(&["jobs", "list", "--all"])["jobs"], json!([]));
+}
+
+#[test]
+fn a_pipe_for_the_log_of_a_supervisor_stops_nothing_but_its_job() {
+    let desk = Desk::new();
+    desk.put(job("bad")).put(job("good"));
+    pipe(&desk, ".tidewheel/jobs/bad/supervisor.log");
+    // If it waited, this would never come back.
+    let ran = desk.run(&["tick"]);
+    assert_eq!(ran.code, Some(1), "{ran:?}");
+    assert!(ran.err.contains("supervisor.log: it is a pipe, and no regular file"), "{ran:?}");
+    assert_eq!(desk.wait("good").code, Some(0));
+    assert_eq!(desk.status("bad"), "queued");
+    let doctor = desk.run(&["doctor"]);
+    assert!(doctor.out.contains("jobs/bad/supervisor.log: cannot be read: it is a pipe"), "{doctor:?}");
+    fs::remove_file(desk.path(".tidewheel/jobs/bad/supervisor.log")).unwrap();
+    desk.run(&["tick"]);
+    assert_eq!(desk.wait("bad").code, Some(0));
+}
+
+#[test]
+fn a_lock_of_the_daemon_that_is_a_link_or_a_pipe_makes_nothing_outside_and_nobody_wait() {
+    let desk = Desk::new();
+    desk.flow("one", ONE);
+    let lock = ".tidewheel/jobs/daemon.lock";
+    let outside = desk.outside().join("made");
+    fs::create_dir_all(desk.path(".tidewheel/jobs")).unwrap();
+    let made: [&dyn Fn(); 2] = [&|| symlink(&outside, desk.path(lock)).unwrap(), &|| pipe(&desk, lock)];
+    for (what, make) in [("a link", made[0]), ("a pipe", made[1])] {
+        make();
+        let ran = desk.run(&["daemon", "--until-idle"]);
+        assert!(
+            ran.code == Some(1) && ran.err.contains(&format!("it is {what}, and no regular file")),
+            "{ran:?}"
+        );
+        // Whoever runs something goes on without a waker.
+        assert_eq!(desk.run(&["run", "one", "--follow"]).code, Some(0), "{what}");
+        let doctor = desk.run(&["doctor"]);
+        assert!(doctor.out.contains(&format!("jobs/daemon.lock: is {what}")), "{doctor:?}");
+        assert!(!outside.exists());
+        fs::remove_file(desk.path(lock)).unwrap();
+    }
+}
+
+#[test]
+fn a_configuration_that_is_no_regular_file_is_refused_and_nothing_of_it_is_shown() {
+    let desk = Desk::new();
+    desk.flow("one", ONE);
+    let secret = desk.outside().join("secret");
+    fs::write(&secret, "password = hunter2\n").unwrap();
+    drop(fs::remove_file(desk.path(".tidewheel/config.toml")));
+    symlink(&secret, desk.path(".tidewheel/config.toml")).unwrap();
+    let refuses = |what: &str| {
+        for arguments in [&["run", "one"][..], &["jobs", "list"], &["tick"], &["doctor"]] {
+            let ran: Ran = desk.run(arguments);
+            let all = format!("{}{}", ran.out, ran.err);
+            assert!(ran.code == Some(1) && all.contains(what) && !all.contains("hunter2"), "{ran:?}");
+        }
+    };
+    refuses("it is a link, and no regular file");
+    fs::remove_file(desk.path(".tidewheel/config.toml")).unwrap();
+    pipe(&desk, ".tidewheel/config.toml");
+    refuses("it is a pipe, and no regular file");
+}
+
+#[test]
+fn a_data_directory_that_is_a_link_is_used() {
+    let desk = Desk::new();
+    let real = desk.outside().join("data");
+    fs::create_dir_all(desk.path(".tidewheel")).unwrap();
+    fs::rename(desk.path(".tidewheel"), &real).unwrap();
+    symlink(&real, desk.path(".tidewheel")).unwrap();
+    desk.file("one.toml", ONE).file(".tidewheel/config.toml", "[scheduler]\ncapacity = 2\n");
+    assert_eq!(desk.run(&["run", "one.toml", "--follow"]).code, Some(0));
+    assert!(real.join("jobs/scheduler.lock").exists());
+}
+
+#[test]
+fn what_jobs_write_is_for_nobody_but_their_owner() {
+    let desk = Desk::new();
+    desk.flow("f", &flow_of("echo said; echo complained >&2"));
+    // What is there already keeps the rights that it has.
+    drop(fs::remove_dir_all(desk.path(".tidewheel/jobs")));
+    let run = desk.enqueue(&["f"]);
+    let id = format!("wf-{run}-one");
+    desk.wait(&id);
+    let mode = |path: &str| fs::metadata(desk.path(path)).unwrap().permissions().mode() & 0o777;
+    for folder in ["jobs", "jobs/runs", &format!("jobs/{id}")] {
+        assert_eq!(mode(&format!(".tidewheel/{folder}")), 0o700, "{folder}");
+    }
+    let of_job = ["job.json", "outcome.json", "events.jsonl", "stdout.log", "stderr.log", "run.lock"];
+    let of_job = of_job.iter().map(|name| format!("jobs/{id}/{name}"));
+    let common =
+        ["jobs/scheduler.lock".to_owned(), format!("jobs/runs/{run}.json"), "jobs/index.live".to_owned()];
+    for file in of_job.chain(common) {
+        assert_eq!(mode(&format!(".tidewheel/{file}")), 0o600, "{file}");
+    }
+}
+
+#[test]
+fn gc_makes_room_where_there_is_none() {
+    let desk = Desk::new();
+    desk.flow("one", ONE);
+    let run = desk.enqueue(&["one"]);
+    let id = format!("wf-{run}-one");
+    desk.wait(&id);
+    desk.put(Job(desk.record(&id)).with("created_at", OLD).with("finished_at", OLD));
+    desk.put(old("alone"));
+    // Nothing may grow any more; what is written last fails, and is not what counts.
+    let mut is_gone = false;
+    eventually("the supervisor is gone", || {
+        let mut command = std::process::Command::new("sh");
+        desk.settle_in(&mut command);
+        let text = "trap '' XFSZ; ulimit -f 0; exec \"$0\" jobs gc --format json";
+        let ran = Ran::of(command.args(["-c", text, env!("CARGO_BIN_EXE_tidewheel")]));
+        let removed: Value = serde_json::from_str(&ran.out).unwrap_or_default();
+        let count = removed["removed"].as_array().map_or(0, Vec::len);
+        let has_run = removed["removed_runs"] == json!([run]);
+        // A run goes with its job, or not at all.
+        assert_eq!(has_run, !desk.in_jobs(&id).exists() && !is_gone, "{ran:?}");
+        is_gone |= has_run;
+        assert!(count > 0 || !removed["errors"].as_array().is_none_or(Vec::is_empty), "{ran:?}");
+        is_gone
+    });
+    assert_eq!(desk.job_dirs(), [""; 0]);
+    assert_eq!(fs::read_dir(desk.in_jobs("runs")).unwrap().count(), 0);
+}
