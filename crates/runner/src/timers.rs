@@ -42,6 +42,12 @@ impl Timers {
         Arc::new(Self { clock, supervisor, earlier: Notify::new(), state: Mutex::default() })
     }
 
+    /// Returns others that go by another clock, and whose task the same supervisor keeps alive.
+    pub(crate) fn by_clock(&self, clock: Arc<dyn Clock>) -> Arc<Self> {
+        let supervisor = Arc::clone(&self.supervisor);
+        Arc::new(Self { clock, supervisor, earlier: Notify::new(), state: Mutex::default() })
+    }
+
     pub(crate) fn clock(&self) -> &Arc<dyn Clock> {
         &self.clock
     }

@@ -80,7 +80,7 @@ const CALL: usize = 100;
 fn grown(runtime: &Runtime, folder: &Path, length: usize) {
     let store = Sqlite::open(folder.join(format!("log of {length}.db")), Arc::new(RealClock::new())).unwrap();
     runtime.block_on(async {
-        let owner = store.join(Span::from_secs(600)).await.unwrap();
+        let owner = store.join(Span::from_secs(600)).await.unwrap().owner;
         let lease = start(&store, 1, owner).await.remove(0);
         let mut times = Vec::with_capacity(length / CALL);
         for call in 0..length / CALL {
@@ -223,7 +223,7 @@ fn bare(folder: &Path) -> f64 {
 
 /// One caller that writes to so many runs in each call.
 async fn calls(store: &dyn Store, size: u32) -> f64 {
-    let owner = store.join(Span::from_secs(600)).await.unwrap();
+    let owner = store.join(Span::from_secs(600)).await.unwrap().owner;
     let leases = start(store, size, owner).await;
     let (began, mut version) = (Instant::now(), 1);
     while began.elapsed() < round() {
@@ -236,7 +236,7 @@ async fn calls(store: &dyn Store, size: u32) -> f64 {
 
 /// Many callers, each with a run of its own.
 async fn callers_at_once(store: &Arc<Sqlite>, callers: u32) -> f64 {
-    let owner = store.join(Span::from_secs(600)).await.unwrap();
+    let owner = store.join(Span::from_secs(600)).await.unwrap().owner;
     let leases = start(&**store, callers, owner).await;
     let began = Instant::now();
     let tasks: Vec<_> = leases
@@ -298,7 +298,7 @@ fn million(runtime: &Runtime, folder: &Path) {
             let rows = store.list(filter.clone()).await.unwrap().rows.len();
             println!("first page, {rows} rows, in {:?}: {filter:?}", began.elapsed());
         }
-        let owner = store.join(Span::from_secs(600)).await.unwrap();
+        let owner = store.join(Span::from_secs(600)).await.unwrap().owner;
         let began = Instant::now();
         let workflows = vec![("flow".to_owned(), 1)];
         let wanted = tidewheel_store::Wanted::Due { workflows, limit: 1_000 };

@@ -9,6 +9,7 @@ mod page;
 pub mod record;
 pub mod sqlite;
 pub mod store;
+mod time;
 mod watch;
 
 pub use batch::{Batch, BatchError};
@@ -20,5 +21,5 @@ pub use record::{
 };
 pub use sqlite::Sqlite;
 pub use store::{
-    Answer, Append, Claim, Claimed, Guard, Refused, Renewed, Store, StoreError, Unavailable, Wanted,
+    Answer, Append, Claim, Claimed, Guard, Joined, Refused, Renewed, Store, StoreError, Unavailable, Wanted,
 };

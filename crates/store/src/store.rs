@@ -53,7 +53,10 @@ pub trait Store: Send + Sync + 'static {
     /// renew for a whole lease, its own or that of the owner, whichever is longer, by its own clock. One who did not look for half a lease or longer begins anew, so
     /// neither a clock that is wrong nor one that jumps, nor a process that was suspended, ends an owner that
     /// renews. Where the store knows that the process of an owner has ended, it need not wait for the lease.
-    fn join(&self, lease: Span) -> Answer<'_, OwnerId>;
+    ///
+    /// The store is the clock: it answers with its own time, which only moves forward, and due times are measured
+    /// against that. A process whose clock shows something else is to count from there.
+    fn join(&self, lease: Span) -> Answer<'_, Joined>;
 
     /// Stays an owner for another lease from now on, however late it comes, as long as no other process has ended it.
     /// An owner that was ended learns it here: it is refused, and its runs may be another's.
@@ -173,9 +176,20 @@ pub enum Guard {
     },
 }
 
+/// What an owner learns when it becomes one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Joined {
+    /// Who it is.
+    pub owner: OwnerId,
+    /// The store's time.
+    pub now: Timestamp,
+}
+
 /// What an owner learns when it renews.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Renewed {
+    /// The store's time.
+    pub now: Timestamp,
     /// Whether there is no other owner, not even one that is gone and still has its runs: nobody can leave runs
     /// behind that this one would have to look for.
     pub is_alone: bool,

@@ -9,9 +9,9 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tidewheel_core::fact::RunId;
 use tidewheel_core::time::Span;
 use tidewheel_store::{
-    Answer, Append, Claim, Claimed, Command, CommandId, DeadLetter, DeadLetterId, Filter, Lease, NewCommand,
-    OwnerId, Page, PutShared, Refused, Renewed, RunRecord, Shared, Store, StoreError, Stored, Unavailable,
-    Version,
+    Answer, Append, Claim, Claimed, Command, CommandId, DeadLetter, DeadLetterId, Filter, Joined, Lease,
+    NewCommand, OwnerId, Page, PutShared, Refused, Renewed, RunRecord, Shared, Store, StoreError, Stored,
+    Unavailable, Version,
 };
 
 /// What is asked of a store.
@@ -196,7 +196,7 @@ impl Store for FaultyStore {
         self.through(Call::Checkpoint, move || self.inner.checkpoint(run))
     }
 
-    fn join(&self, lease: Span) -> Answer<'_, OwnerId> {
+    fn join(&self, lease: Span) -> Answer<'_, Joined> {
         self.through(Call::Join, move || self.inner.join(lease))
     }
 

@@ -79,7 +79,7 @@
 //! use tidewheel::fact::RunId;
 //! use tidewheel::prelude::*;
 //! use tidewheel::store::{
-//!     Answer, Append, Batch, BatchError, Claim, Claimed, Command, CommandId, DeadLetter, DeadLetterId, Fence, Guard, Lease, Letter, Memory,
+//!     Answer, Append, Batch, BatchError, Claim, Claimed, Command, CommandId, DeadLetter, DeadLetterId, Fence, Guard, Joined, Lease, Letter, Memory,
 //!     NewCommand, NewDeadLetter, NewRun, OwnerId, PutShared, RealClock, Refused, Renewed, Shared, Status, Store,
 //!     StoreError, Stored, Version, Wanted,
 //! };
@@ -90,7 +90,7 @@
 //! let run = RunId::new("run-1");
 //!
 //! // Who drives runs joins first, and renews before the lease is over.
-//! let owner: OwnerId = store.join(Span::from_secs(30)).await?;
+//! let Joined { owner, .. } = store.join(Span::from_secs(30)).await?;
 //! let renewed: Renewed = store.renew(owner, Span::from_secs(30)).await??;
 //! assert!(renewed.is_alone);
 //!
@@ -155,7 +155,7 @@
 //!
 //! // Another owner takes what nobody drives any more.
 //! store.release(vec![lease]).await?;
-//! let other = store.join(Span::from_secs(30)).await?;
+//! let other: OwnerId = store.join(Span::from_secs(30)).await?.owner;
 //! let claimed: Claimed = store.claim(Claim { owner: other, wanted: Wanted::Run(run) }).await?;
 //! assert!(claimed.runs[0].0.fence > fence);
 //! # Ok(())
@@ -165,7 +165,7 @@
 pub use tidewheel_store::sqlite::Options as SqliteOptions;
 pub use tidewheel_store::{
     Answer, Append, Batch, BatchError, Claim, Claimed, Clock, Command, CommandId, DeadLetter, DeadLetterId,
-    Fence, Filter, Guard, Lease, Letter, Memory, NewCommand, NewDeadLetter, NewRun, OwnerId, Page, PutShared,
-    RealClock, Refused, Renewed, RunRecord, Shared, Sleep, Sqlite, Status, Store, StoreError, Stored,
-    Unavailable, Version, Wanted,
+    Fence, Filter, Guard, Joined, Lease, Letter, Memory, NewCommand, NewDeadLetter, NewRun, OwnerId, Page,
+    PutShared, RealClock, Refused, Renewed, RunRecord, Shared, Sleep, Sqlite, Status, Store, StoreError,
+    Stored, Unavailable, Version, Wanted,
 };

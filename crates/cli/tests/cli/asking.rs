@@ -174,7 +174,7 @@ async fn standing(home: &Home, status: Status) {
     runner.shutdown().await;
     if status == Status::Parked {
         let store = Sqlite::open(&path, Arc::new(RealClock::new())).expect("a store");
-        let owner = store.join(Span::from_secs(60)).await.expect("an owner");
+        let owner = store.join(Span::from_secs(60)).await.expect("an owner").owner;
         let claim = Claim { owner, wanted: Wanted::Run("r".into()) };
         let (lease, record, _) = store.claim(claim).await.expect("a claim").runs.swap_remove(0);
         let parked = Append {

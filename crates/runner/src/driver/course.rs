@@ -100,6 +100,11 @@ impl Until {
         }
     }
 
+    /// Returns the same bound as another clock shows it.
+    pub(crate) fn shifted(self, clock: impl Fn(Timestamp) -> Timestamp) -> Self {
+        Self { at: clock(self.at), outer: self.outer.map(|(at, bound)| (clock(at), bound)), ..self }
+    }
+
     /// Returns the failure of an attempt that was not over in time.
     #[must_use]
     pub fn failure(&self) -> Failure {

@@ -15,6 +15,7 @@ use super::hooks::RunEvent;
 use super::keys::Keys;
 use super::options::RunnerOptions;
 use super::registry::Registry;
+use super::store_clock::StoreClock;
 use crate::limits::Limits;
 use crate::pool::Pool;
 use crate::react::SyncWork;
@@ -24,7 +25,7 @@ use crate::timers::Timers;
 
 pub(super) struct Core {
     store: Arc<dyn Store>,
-    clock: Arc<dyn Clock>,
+    clock: StoreClock,
     options: RunnerOptions,
     /// Who this process is for the store.
     owner: AtomicI64,
@@ -48,6 +49,8 @@ pub(super) struct Core {
     claimed_again: AtomicU64,
     /// What got lost with a process again and again is executed one piece at a time.
     quarantine: Arc<Semaphore>,
+    /// For how many milliseconds the machine was suspended, as far as the lease was looked at since.
+    suspended: AtomicU64,
     /// Told when the store said that the lease is over.
     pub(super) late: Notify,
     /// Told when there is room, a new definition, or a reason to look at the store.
@@ -62,18 +65,21 @@ const EVENTS_KEPT: usize = 4_096;
 impl Core {
     pub(super) fn new(
         store: Arc<dyn Store>,
-        clock: Arc<dyn Clock>,
+        clock: StoreClock,
         owner: OwnerId,
         options: RunnerOptions,
     ) -> Arc<Self> {
-        let timers = Timers::new(Arc::clone(&clock), Handle::current());
-        let pool = Pool::new(options.max_concurrency, SyncWork::Threads, Arc::clone(&timers));
+        let timers = Timers::new(Arc::new(clock.clone()), Handle::current());
+        // What bounds an attempt is a duration in this process, whatever becomes of the store's time meanwhile.
+        let pool_timers = timers.by_clock(Arc::clone(clock.local()));
+        let pool = Pool::new(options.max_concurrency, SyncWork::Threads, pool_timers);
         let metrics = Metrics::new();
         let committer =
-            Arc::new(Committer::new(Arc::clone(&store), Arc::clone(&clock), Arc::clone(&metrics)));
+            Arc::new(Committer::new(Arc::clone(&store), Arc::clone(clock.local()), Arc::clone(&metrics)));
         pool.do_meanwhile(Arc::<Committer>::clone(&committer));
         pool.measure(Arc::clone(&metrics));
         timers.supervisor().measure(Arc::clone(&metrics));
+        let suspended = clock.suspended();
         let limits = Limits::in_store(Arc::clone(&store), Arc::clone(&timers), owner);
         Arc::new(Self {
             committer,
@@ -96,6 +102,7 @@ impl Core {
             is_unsure: AtomicBool::new(false),
             claimed_again: AtomicU64::new(0),
             quarantine: Arc::new(Semaphore::new(1)),
+            suspended: AtomicU64::new(suspended.as_millis()),
             late: Notify::new(),
             look: Notify::new(),
             changed: Notify::new(),
@@ -106,8 +113,18 @@ impl Core {
         self.store.as_ref()
     }
 
+    /// Returns the store's time, against which due times are measured.
     pub(super) fn clock(&self) -> &dyn Clock {
-        self.clock.as_ref()
+        &self.clock
+    }
+
+    pub(super) const fn store_clock(&self) -> &StoreClock {
+        &self.clock
+    }
+
+    /// Returns the clock of this process, by which durations are measured.
+    pub(super) fn local_clock(&self) -> &dyn Clock {
+        self.clock.local().as_ref()
     }
 
     pub(super) const fn options(&self) -> &RunnerOptions {
@@ -202,6 +219,17 @@ impl Core {
     /// Tells whether the answer to a claim got lost since this was asked last.
     pub(super) fn take_unsure(&self) -> bool {
         self.is_unsure.swap(false, Ordering::AcqRel)
+    }
+
+    /// Returns whether the machine was suspended since this was asked last.
+    pub(super) fn was_suspended(&self) -> bool {
+        let suspended = self.clock.suspended().as_millis();
+        self.suspended.swap(suspended, Ordering::AcqRel) < suspended
+    }
+
+    /// Lets the last suspend be noticed again.
+    pub(super) fn forget_suspend(&self) {
+        self.suspended.store(0, Ordering::Release);
     }
 
     /// Says whether runs may wait in the store for room: then whoever rests says so.

@@ -10,7 +10,7 @@ use tidewheel_core::fact::{RunId, RunnableId, Value};
 use tidewheel_core::policy::Failure;
 use tidewheel_core::time::{Span, Timestamp};
 use tidewheel_core::work::{CaughtFuture, Token};
-use tidewheel_store::{Claim, Command, Filter, NewCommand, Status, StoreError, Wanted};
+use tidewheel_store::{Claim, Command, Filter, NewCommand, Refused, Renewed, Status, StoreError, Wanted};
 use tokio::task::AbortHandle;
 
 use super::active::{Active, By, Lost, Said, Taken};
@@ -195,7 +195,7 @@ impl Core {
     /// Stays an owner. One that came too late gives everything up and begins anew.
     pub(super) async fn stay_owner(self: Arc<Self>) {
         let lease = self.options().lease;
-        let mut renewed_at = self.clock().now();
+        let mut renewed_at = self.local_clock().now();
         loop {
             let mut is_alone = false;
             tokio::select! {
@@ -203,8 +203,8 @@ impl Core {
                 () = self.sleep(Span::from_millis(lease.as_millis() / 3)) => {}
                 () = self.late.notified() => {}
             }
-            let asked_at = self.clock().now();
-            match self.store().renew(self.owner(), lease).await {
+            let asked_at = self.local_clock().now();
+            match self.renew().await {
                 Ok(Ok(renewed)) => {
                     renewed_at = asked_at;
                     is_alone = renewed.is_alone;
@@ -212,14 +212,14 @@ impl Core {
                 Ok(Err(_)) if self.is_closing() => return,
                 Ok(Err(refused)) => {
                     self.begin_anew(&refused.to_string()).await;
-                    renewed_at = self.clock().now();
+                    renewed_at = self.local_clock().now();
                 }
                 Err(error) => {
                     tracing::warn!(error = crate::words(&error), "lease cannot be renewed");
                     let two_thirds = Span::from_millis(lease.as_millis() * 2 / 3);
-                    if self.clock().now() >= renewed_at.saturating_add(two_thirds) {
+                    if self.local_clock().now() >= renewed_at.saturating_add(two_thirds) {
                         self.begin_anew("the lease could not be renewed").await;
-                        renewed_at = self.clock().now();
+                        renewed_at = self.local_clock().now();
                     }
                 }
             }
@@ -231,6 +231,36 @@ impl Core {
                 self.look.notify_one();
             }
         }
+    }
+
+    /// Renews the lease, and takes the store's time from the answer.
+    async fn renew(&self) -> Result<Result<Renewed, Refused>, StoreError> {
+        let asked = self.local_clock().now();
+        let answer = self.store().renew(self.owner(), self.options().lease).await;
+        if let Ok(Ok(renewed)) = &answer {
+            self.store_clock().set(asked, renewed.now, self.local_clock().now());
+        }
+        answer
+    }
+
+    /// Finds out what became of the lease and of the store's time while the machine was suspended. Returns whether this
+    /// process may claim runs.
+    async fn is_owner_after_suspend(&self) -> Result<bool, StoreError> {
+        if !self.was_suspended() {
+            return Ok(true);
+        }
+        let is_owner = match self.renew().await {
+            Ok(renewed) => renewed.is_ok(),
+            Err(error) => {
+                self.forget_suspend();
+                return Err(error);
+            }
+        };
+        if !is_owner {
+            // The lease keeper gives up what is another's by now, and begins anew.
+            self.late.notify_one();
+        }
+        Ok(is_owner)
     }
 
     /// Forgets what runs were started with here that are over, or that another process has by now.
@@ -255,9 +285,11 @@ impl Core {
         // What is given up is free for others at once, if the store can be reached, and otherwise in time.
         drop(self.store().leave(self.owner()).await);
         loop {
+            let asked = self.local_clock().now();
             match self.store().join(self.options().lease).await {
-                Ok(owner) => {
-                    self.set_owner(owner);
+                Ok(joined) => {
+                    self.store_clock().set(asked, joined.now, self.local_clock().now());
+                    self.set_owner(joined.owner);
                     self.look.notify_one();
                     return;
                 }
@@ -295,6 +327,9 @@ impl Core {
 
     /// Does everything that there is to do, and returns when there will be more.
     async fn look_around(self: &Arc<Self>) -> Result<Option<Timestamp>, StoreError> {
+        if !self.is_owner_after_suspend().await? {
+            return Ok(None);
+        }
         let most_resting = MOST_RESTING.min(self.options().max_active_runs);
         self.give_up_resting(most_resting);
         let leases = self.take_leases();
@@ -401,7 +436,8 @@ impl Core {
     }
 
     pub(super) async fn sleep(&self, span: Span) {
-        self.clock().sleep_until(self.clock().now().saturating_add(span)).await;
+        let clock = self.local_clock();
+        clock.sleep_until(clock.now().saturating_add(span)).await;
     }
 
     async fn until(&self, at: Option<Timestamp>) {

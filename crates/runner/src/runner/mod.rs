@@ -21,6 +21,7 @@ mod outside;
 mod registry;
 mod service;
 mod start;
+mod store_clock;
 
 pub use control::{AskError, Control, Sent};
 pub use elsewhere::CommandOutcome;

@@ -10,7 +10,7 @@ use tidewheel_core::fact::{Payload, RunId, Value};
 use tidewheel_core::time::Span;
 use tidewheel_core::workflow::Workflow;
 use tidewheel_store::{
-    Clock, DeadLetter, Filter, Memory, Page, RealClock, RunRecord, Sqlite, Store, StoreError,
+    Clock, DeadLetter, Filter, Joined, Memory, Page, RealClock, RunRecord, Sqlite, Store, StoreError,
 };
 use tokio::sync::broadcast;
 use tokio::task::AbortHandle;
@@ -23,6 +23,7 @@ use super::hooks::RunEvent;
 use super::keeper::Asked;
 use super::options::{RunnerOptions, StartOptions};
 use super::start::IsNew;
+use super::store_clock::StoreClock;
 
 /// Drives runs that survive the end of the process.
 ///
@@ -85,13 +86,16 @@ impl Runner {
         Self::with_store(Arc::new(store), options).await
     }
 
-    /// Opens a runner on any store. Both should have the same clock.
+    /// Opens a runner on any store. Due times are measured against the store's time, whatever the clock of the runner
+    /// shows.
     ///
     /// # Errors
     /// The store failed.
     pub async fn with_store(store: Arc<dyn Store>, options: RunnerOptions) -> Result<Self, StoreError> {
         let clock: Arc<dyn Clock> = options.clock.clone().unwrap_or_else(|| Arc::new(RealClock::new()));
-        let owner = store.join(options.lease).await?;
+        let (asked, clock) = (clock.now(), StoreClock::new(clock));
+        let Joined { owner, now } = store.join(options.lease).await?;
+        clock.set(asked, now, clock.local().now());
         let core = Core::new(store, clock, owner, options);
         let tasks = core.start_tasks();
         Ok(Self(Arc::new(Service { core, tasks })))
@@ -390,11 +394,11 @@ impl Runner {
     pub async fn shutdown(self) {
         let core = &self.0.core;
         core.close();
-        let until = core.clock().now().saturating_add(core.options().shutdown_grace);
+        let until = core.local_clock().now().saturating_add(core.options().shutdown_grace);
         for active in core.all_held() {
             core.supervisor().call("shutdown", || active.hold_back());
         }
-        while core.clock().now() < until && core.all_held().iter().any(|active| !active.is_quiet()) {
+        while core.local_clock().now() < until && core.all_held().iter().any(|active| !active.is_quiet()) {
             tokio::select! {
                 biased;
                 () = core.changed.notified() => {}

@@ -128,7 +128,7 @@ async fn standing(status: Status) -> Standing {
 
 /// Puts a stopped run aside, as a runner does with one that keeps going wrong.
 async fn park(store: &dyn Store) {
-    let owner = store.join(tidewheel_core::time::Span::from_secs(60)).await.expect("sound");
+    let owner = store.join(tidewheel_core::time::Span::from_secs(60)).await.expect("sound").owner;
     let claimed = store.claim(Claim { owner, wanted: Wanted::Run("first".into()) }).await.expect("sound");
     let (lease, record, _) = claimed.runs.into_iter().next().expect("sound");
     let append = Append {

@@ -10,9 +10,9 @@ use tidewheel_core::time::Span;
 use tidewheel_core::workflow::{Workflow, step};
 use tidewheel_runner::{Runner, RunnerOptions};
 use tidewheel_store::{
-    Answer, Append, Claim, Claimed, Clock, Command, CommandId, DeadLetter, DeadLetterId, Filter, Lease,
-    Memory, NewCommand, OwnerId, Page, PutShared, RealClock, Refused, Renewed, RunRecord, Shared, Sqlite,
-    Store, Stored, Version,
+    Answer, Append, Claim, Claimed, Clock, Command, CommandId, DeadLetter, DeadLetterId, Filter, Joined,
+    Lease, Memory, NewCommand, OwnerId, Page, PutShared, RealClock, Refused, Renewed, RunRecord, Shared,
+    Sqlite, Store, Stored, Version,
 };
 use tokio::sync::{Semaphore, watch};
 
@@ -213,7 +213,7 @@ impl Store for Watched {
         self.0.store.checkpoint(run)
     }
 
-    fn join(&self, lease: Span) -> Answer<'_, OwnerId> {
+    fn join(&self, lease: Span) -> Answer<'_, Joined> {
         self.0.store.join(lease)
     }
 

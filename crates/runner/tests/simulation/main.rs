@@ -1,6 +1,7 @@
 //! Many runs against a service that is flaky and then down for a while, on a clock that only the simulation moves:
 //! the limits hold, nobody starves, everything ends, and the same seed gives the same log, byte for byte.
 
+mod clocks;
 mod service;
 mod world;
 

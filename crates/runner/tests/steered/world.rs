@@ -13,9 +13,9 @@ use tidewheel_core::work::{Context, Token};
 use tidewheel_core::workflow::{Component, Workflow, step};
 use tidewheel_runner::{RunHandle, Runner, RunnerOptions};
 use tidewheel_store::{
-    Answer, Append, Claim, Claimed, Command, CommandId, DeadLetter, DeadLetterId, Filter, Lease, Memory,
-    NewCommand, OwnerId, Page, PutShared, RealClock, Refused, Renewed, RunRecord, Shared, Sqlite, Status,
-    Store, StoreError, Stored, Version,
+    Answer, Append, Claim, Claimed, Command, CommandId, DeadLetter, DeadLetterId, Filter, Joined, Lease,
+    Memory, NewCommand, OwnerId, Page, PutShared, RealClock, Refused, Renewed, RunRecord, Shared, Sqlite,
+    Status, Store, StoreError, Stored, Version,
 };
 use tokio::sync::{Semaphore, watch};
 
@@ -282,7 +282,7 @@ impl Store for Process {
         self.alive(move || self.store.checkpoint(run))
     }
 
-    fn join(&self, lease: Span) -> Answer<'_, OwnerId> {
+    fn join(&self, lease: Span) -> Answer<'_, Joined> {
         self.alive(move || self.store.join(lease))
     }
 

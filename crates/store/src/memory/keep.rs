@@ -9,27 +9,41 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tidewheel_core::fact::RunId;
 use tidewheel_core::time::{Span, Timestamp};
 
-use super::state::{Owner, State};
-use crate::clock::Clock;
+use super::state::{Moment, Owner, State};
+use crate::clock::{Clock, with_suspends};
 use crate::page::{page, place, rows_of_page};
 use crate::record::{
     Command, CommandId, DeadLetter, DeadLetterId, Filter, Lease, NewCommand, OwnerId, Page, PutShared,
     RunRecord, Shared, Stored, Version,
 };
-use crate::store::{Answer, Append, Claim, Claimed, Refused, Renewed, Store, StoreError};
+use crate::store::{Answer, Append, Claim, Claimed, Joined, Refused, Renewed, Store, StoreError};
 use crate::watch::Renewal;
 
 /// Keeps runs as long as the process lives.
 pub struct Memory {
     clock: Arc<dyn Clock>,
-    state: Mutex<State>,
+    state: Arc<Mutex<State>>,
+    /// Which of those that see the same runs.
+    view: usize,
 }
 
 impl Memory {
     /// Makes an empty store.
     #[must_use]
     pub fn new(clock: Arc<dyn Clock>) -> Self {
-        Self { clock, state: Mutex::default() }
+        Self::view(clock, Arc::default())
+    }
+
+    /// Returns the same store as another process with a clock of its own would see it: for simulations of processes
+    /// whose clocks disagree.
+    #[must_use]
+    pub fn seen_by(&self, clock: Arc<dyn Clock>) -> Self {
+        Self::view(clock, Arc::clone(&self.state))
+    }
+
+    fn view(clock: Arc<dyn Clock>, state: Arc<Mutex<State>>) -> Self {
+        let view = state.lock().unwrap_or_else(PoisonError::into_inner).add_view();
+        Self { clock, state, view }
     }
 
     /// Does some work on the state when somebody waits for it, and not before.
@@ -37,9 +51,19 @@ impl Memory {
         &'a self,
         work: impl FnOnce(&mut State, Timestamp) -> Result<T, StoreError> + Send + 'a,
     ) -> Answer<'a, T> {
+        self.look(move |state, moment| work(state, moment.now))
+    }
+
+    /// Does some work for which it matters which process asks.
+    fn look<'a, T: 'a>(
+        &'a self,
+        work: impl FnOnce(&mut State, Moment) -> Result<T, StoreError> + Send + 'a,
+    ) -> Answer<'a, T> {
         Box::pin(async move {
-            let now = self.clock.now();
-            work(&mut self.state(), now)
+            let local = with_suspends(self.clock.as_ref());
+            let mut state = self.state();
+            let moment = state.moment(self.view, local);
+            work(&mut state, moment)
         })
     }
 
@@ -82,33 +106,36 @@ impl Store for Memory {
     }
 
     fn delete<'a>(&'a self, run: &'a RunId) -> Answer<'a, Result<bool, Refused>> {
-        self.answer(move |state, now| Ok(state.delete(run, now)))
+        self.look(move |state, moment| Ok(state.delete(run, moment)))
     }
 
     fn checkpoint<'a>(&'a self, run: &'a RunId) -> Answer<'a, Option<(Version, String)>> {
         self.answer(move |state, _| Ok(state.run(run).and_then(|run| run.checkpoint.clone())))
     }
 
-    fn join(&self, lease: Span) -> Answer<'_, OwnerId> {
-        self.answer(move |state, now| {
-            state.reap(now);
+    fn join(&self, lease: Span) -> Answer<'_, Joined> {
+        self.look(move |state, moment| {
+            state.reap(moment);
+            let now = state.meet(moment);
             state.last_owner += 1;
-            let id = OwnerId(state.last_owner);
+            let owner = OwnerId(state.last_owner);
             let renewal = Renewal { count: 0, expires_at: now.saturating_add(lease) };
-            state.owners.insert(id, Owner { renewal, lease, runs: BTreeSet::new(), bell: Arc::default() });
-            Ok(id)
+            let (runs, bell, view) = (BTreeSet::new(), Arc::default(), moment.view);
+            state.owners.insert(owner, Owner { renewal, lease, runs, bell, view });
+            Ok(Joined { owner, now })
         })
     }
 
     fn renew(&self, owner: OwnerId, lease: Span) -> Answer<'_, Result<Renewed, Refused>> {
-        self.answer(move |state, now| {
+        self.look(move |state, moment| {
+            let now = state.meet(moment);
             let Some(live) = state.owners.get_mut(&owner) else { return Ok(Err(Refused::LeaseOver)) };
             live.renewal.count += 1;
             live.renewal.expires_at = now.saturating_add(lease);
             live.lease = lease;
             // Who renews looks at the others, too.
-            state.late(now);
-            Ok(Ok(Renewed { is_alone: state.owners.len() == 1 }))
+            state.late(moment);
+            Ok(Ok(Renewed { now, is_alone: state.owners.len() == 1 }))
         })
     }
 
@@ -120,14 +147,14 @@ impl Store for Memory {
     }
 
     fn owners(&self) -> Answer<'_, Vec<OwnerId>> {
-        self.answer(move |state, now| {
-            let late = state.late(now);
+        self.look(move |state, moment| {
+            let late = state.late(moment);
             Ok(state.owners.keys().filter(|id| !late.contains(id)).copied().collect())
         })
     }
 
     fn claim(&self, claim: Claim) -> Answer<'_, Claimed> {
-        self.answer(move |state, now| Ok(state.claim(claim, now)))
+        self.look(move |state, moment| Ok(state.claim(claim, moment)))
     }
 
     fn release(&self, leases: Vec<Lease>) -> Answer<'_, ()> {

@@ -15,6 +15,7 @@ use crate::record::{
     OwnerId, Page, PutShared, RunRecord, Shared, Stored, Version,
 };
 use crate::store::{Append, Claim, Claimed, Guard, Refused, StoreError, Wanted};
+use crate::time::StoreTime;
 use crate::watch::{Renewal, Watch};
 
 #[derive(Default)]
@@ -24,7 +25,10 @@ pub(super) struct State {
     /// The runs that nobody drives and that somebody has to look at some time, by workflow.
     pub(super) due: BTreeMap<(String, u32), BTreeSet<(Timestamp, i64)>>,
     pub(super) owners: BTreeMap<OwnerId, Owner>,
-    pub(super) watch: Watch,
+    /// What each process that sees the store has seen of it.
+    views: Vec<View>,
+    /// The store's time when it was asked something last.
+    time: Timestamp,
     /// What was noted as being executed.
     pub(super) executions: BTreeSet<(i64, String)>,
     pub(super) commands: BTreeMap<CommandId, (i64, Command)>,
@@ -36,6 +40,25 @@ pub(super) struct State {
     pub(super) last_owner: i64,
     pub(super) last_command: i64,
     pub(super) last_letter: i64,
+}
+
+/// What one process has seen.
+#[derive(Default)]
+struct View {
+    watch: Watch,
+    time: StoreTime,
+}
+
+/// When something is asked, and by which process.
+#[derive(Clone, Copy)]
+pub(super) struct Moment {
+    pub(super) view: usize,
+    /// The store's time.
+    pub(super) now: Timestamp,
+    /// The time of the process, by which leases are watched.
+    local: Timestamp,
+    /// The store's time before.
+    before: Timestamp,
 }
 
 pub(super) struct Run {
@@ -53,9 +76,38 @@ pub(super) struct Owner {
     pub(super) lease: Span,
     pub(super) runs: BTreeSet<i64>,
     pub(super) bell: Arc<Notify>,
+    /// Which process it belongs to.
+    pub(super) view: usize,
 }
 
 impl State {
+    /// Lets another process see the store, and returns its number.
+    pub(super) fn add_view(&mut self) -> usize {
+        self.views.push(View::default());
+        self.views.len() - 1
+    }
+
+    /// Returns the moment at which a process asks something.
+    pub(super) fn moment(&mut self, view: usize, local: Timestamp) -> Moment {
+        let before = self.time;
+        if !self.views[view].time.is_set() {
+            self.meet(Moment { view, now: before, local, before });
+        }
+        let now = self.views[view].time.now(local, before);
+        self.time = now;
+        Moment { view, now, local, before }
+    }
+
+    /// Looks who else keeps the store's time, and returns it.
+    pub(super) fn meet(&mut self, moment: Moment) -> Timestamp {
+        let others = self.owners.values().filter(|owner| owner.view != moment.view);
+        let longest_lease = others.map(|owner| owner.lease).max();
+        let time = &mut self.views[moment.view].time;
+        time.meet(moment.local, moment.before, longest_lease);
+        self.time = time.now(moment.local, moment.before);
+        self.time
+    }
+
     pub(super) fn append(&mut self, append: Append, now: Timestamp) -> Result<Lease, Refused> {
         let (key, fence) = match append.guard {
             Guard::New(new) => {
@@ -192,24 +244,26 @@ impl State {
     }
 
     /// Frees the runs of owners that were seen not to renew for a lease.
-    pub(super) fn reap(&mut self, now: Timestamp) {
-        for id in self.late(now) {
-            self.leave(id, now);
+    pub(super) fn reap(&mut self, moment: Moment) {
+        for id in self.late(moment) {
+            self.leave(id, moment.now);
         }
     }
 
     /// Looks at all owners, and returns those that were seen not to renew for a lease.
-    pub(super) fn late(&mut self, now: Timestamp) -> BTreeSet<OwnerId> {
-        let Self { owners, watch, .. } = self;
+    pub(super) fn late(&mut self, moment: Moment) -> BTreeSet<OwnerId> {
+        let Self { owners, views, .. } = self;
+        let watch = &mut views[moment.view].watch;
         // Who renews each third of a long lease looks no more often than that.
         let longest = owners.values().map(|owner| owner.lease).max().unwrap_or_default();
-        let mut is_late = |id: OwnerId, owner: &Owner| watch.is_late(id, owner.renewal, longest, now);
+        let mut is_late =
+            |id: OwnerId, owner: &Owner| watch.is_late(id, owner.renewal, longest, moment.local);
         owners.iter().filter(|(id, owner)| is_late(**id, owner)).map(|(id, _)| *id).collect()
     }
 
     pub(super) fn leave(&mut self, id: OwnerId, now: Timestamp) {
         let Some(owner) = self.owners.remove(&id) else { return };
-        self.watch.forget(id);
+        self.views.iter_mut().for_each(|view| view.watch.forget(id));
         for key in owner.runs {
             self.free(key, now);
         }
@@ -228,15 +282,15 @@ impl State {
         }
     }
 
-    pub(super) fn claim(&mut self, claim: Claim, now: Timestamp) -> Claimed {
-        self.reap(now);
+    pub(super) fn claim(&mut self, claim: Claim, moment: Moment) -> Claimed {
+        self.reap(moment);
         let mut claimed = Claimed { runs: Vec::new(), next_due: None };
         if !self.owners.contains_key(&claim.owner) {
             return claimed;
         }
         let keys = match &claim.wanted {
             Wanted::Run(run) | Wanted::Again(run) => self.keys.get(run).copied().into_iter().collect(),
-            Wanted::Due { workflows, limit } => self.longest_due(workflows, *limit, now),
+            Wanted::Due { workflows, limit } => self.longest_due(workflows, *limit, moment.now),
         };
         let from = matches!(claim.wanted, Wanted::Again(_)).then_some(claim.owner);
         for key in keys {
@@ -297,8 +351,8 @@ impl State {
         Ok(id)
     }
 
-    pub(super) fn delete(&mut self, id: &RunId, now: Timestamp) -> Result<bool, Refused> {
-        self.reap(now);
+    pub(super) fn delete(&mut self, id: &RunId, moment: Moment) -> Result<bool, Refused> {
+        self.reap(moment);
         let Some(&key) = self.keys.get(id) else { return Ok(false) };
         if let Some(owner) = self.runs.get(&key).and_then(|run| run.record.owner) {
             return Err(Refused::Owned { run: id.clone(), owner });

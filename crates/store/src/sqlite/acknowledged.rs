@@ -20,7 +20,7 @@ use tidewheel_core::time::Timestamp;
 use crate::record::Version;
 use crate::sqlite::fault::Fault;
 use crate::sqlite::presence::MODE_OF_FILES;
-use crate::sqlite::rows::{count, counted, nanos};
+use crate::sqlite::rows::{count, counted, instant, nanos};
 
 /// The name of the file in the folder beside the database.
 const NAME: &str = "commits";
@@ -104,7 +104,7 @@ pub(crate) fn open(
             transaction.execute(write, params![nanos(now), count(found), count(answered), what])?;
             // A number that was answered is never given again.
             transaction.execute(
-                "UPDATE commits SET number = max(number, ?1), checksum = row_checksum('commits', max(number, ?1), database)",
+                "UPDATE commits SET number = max(number, ?1), checksum = row_checksum('commits', max(number, ?1), database, at)",
                 [count(answered)],
             )?;
             transaction.commit().map_err(Fault::of_commit)?;
@@ -188,7 +188,7 @@ pub(crate) fn losses(connection: &Connection) -> Result<Vec<Loss>, Fault> {
     let mut statement = connection.prepare("SELECT at, found, answered, what FROM losses ORDER BY rowid")?;
     let losses = statement.query_map([], |row| {
         Ok(Loss {
-            at: crate::sqlite::rows::instant(row.get(0)?),
+            at: instant(row.get(0)?),
             found: counted(row.get(1)?),
             answered: counted(row.get(2)?),
             what: row.get(3)?,
@@ -197,12 +197,18 @@ pub(crate) fn losses(connection: &Connection) -> Result<Vec<Loss>, Fault> {
     Ok(losses.collect::<Result<_, _>>()?)
 }
 
-/// Counts one commit in its own transaction, and returns its number.
-pub(crate) fn next(connection: &Connection) -> rusqlite::Result<Option<u64>> {
-    let next =
-        "UPDATE commits SET number = number + 1, checksum = row_checksum('commits', number + 1, database)
+/// Counts one commit in its own transaction, and returns its number. The commit is what moves the store's time.
+pub(crate) fn next(connection: &Connection, now: Timestamp) -> rusqlite::Result<Option<u64>> {
+    let next = "UPDATE commits
+        SET number = number + 1, at = ?1, checksum = row_checksum('commits', number + 1, database, ?1)
         RETURNING number";
-    Ok(connection.prepare_cached(next)?.query_row([], |row| row.get(0)).optional()?.map(counted))
+    Ok(connection.prepare_cached(next)?.query_row([nanos(now)], |row| row.get(0)).optional()?.map(counted))
+}
+
+/// Returns the store's time when it was written to last.
+pub(crate) fn last_time(connection: &Connection) -> rusqlite::Result<Timestamp> {
+    let mut look = connection.prepare_cached("SELECT at FROM commits")?;
+    Ok(instant(look.query_row([], |row| row.get(0)).optional()?.unwrap_or(0)))
 }
 
 fn commits(connection: &Connection) -> rusqlite::Result<Option<(u64, i64)>> {

@@ -9,11 +9,12 @@ use crate::sqlite::rows::nanos;
 use crate::store::StoreError;
 
 /// The steps in order; the version of a database is how many it has taken.
-const STEPS: [&str; 4] = [
+const STEPS: [&str; 5] = [
     include_str!("migrations/0001.sql"),
     include_str!("migrations/0002.sql"),
     include_str!("migrations/0003.sql"),
     include_str!("migrations/0004.sql"),
+    include_str!("migrations/0005.sql"),
 ];
 
 /// The step from which on a database knows how many commits it has.

@@ -10,12 +10,14 @@ use crate::sqlite::fault::Fault;
 use crate::sqlite::presence::Roster;
 use crate::sqlite::rows::{count, counted, damaged_record, instant, nanos, text};
 use crate::sqlite::transaction::Transaction;
-use crate::store::{Refused, Renewed};
+use crate::store::{Joined, Refused, Renewed};
 use crate::watch::Renewal;
 
 /// Makes a new owner. Its lock is taken before anybody else can know its number.
-pub(crate) fn join(transaction: &mut Transaction<'_>, lease: Span) -> Result<OwnerId, Fault> {
+pub(crate) fn join(transaction: &mut Transaction<'_>, lease: Span) -> Result<Joined, Fault> {
     reap(transaction)?;
+    let others = all(transaction.connection, transaction.roster)?;
+    transaction.meet(longest_lease_of_others(&others, transaction.roster));
     let expires_at = nanos(transaction.now.saturating_add(lease));
     let insert = "INSERT INTO owners (process, joined_at, expires_at, lease, checksum)
         VALUES (?1, ?2, ?3, ?4, row_checksum('owners', ?1, ?2, ?3, ?4, 0))";
@@ -26,7 +28,7 @@ pub(crate) fn join(transaction: &mut Transaction<'_>, lease: Span) -> Result<Own
     transaction.effects.joined.push((owner, presence));
     // The others are to watch its lock from now on.
     transaction.effects.ring_all = true;
-    Ok(owner)
+    Ok(Joined { owner, now: transaction.now })
 }
 
 /// Gives an owner another lease, if it is one. Whether it comes late by its own clock does not matter: its runs are its
@@ -36,6 +38,8 @@ pub(crate) fn renew(
     owner: OwnerId,
     lease: Span,
 ) -> Result<Result<Renewed, Refused>, Fault> {
+    let owners = all(transaction.connection, transaction.roster)?;
+    transaction.meet(longest_lease_of_others(&owners, transaction.roster));
     let expires_at = nanos(transaction.now.saturating_add(lease));
     let renew = "UPDATE owners SET expires_at = ?1, lease = ?2, renewals = renewals + 1,
             checksum = row_checksum('owners', process, joined_at, ?1, ?2, renewals + 1)
@@ -48,9 +52,9 @@ pub(crate) fn renew(
     // Who renews looks at the others, too: only who looks again and again can say of one that it does not renew.
     let owners = all(transaction.connection, transaction.roster)?;
     for other in &owners {
-        other.is_late(transaction.roster, transaction.now);
+        other.is_late(transaction.roster, transaction.local);
     }
-    Ok(Ok(Renewed { is_alone: owners.len() == 1 }))
+    Ok(Ok(Renewed { now: transaction.now, is_alone: owners.len() == 1 }))
 }
 
 /// Ends an owner; its runs wait for somebody else, and are due if something is asked of them.
@@ -98,7 +102,7 @@ pub(crate) fn live(connection: &Connection, roster: &Roster, now: Timestamp) -> 
 pub(crate) fn reap(transaction: &mut Transaction<'_>) -> Result<(), Fault> {
     for owner in all(transaction.connection, transaction.roster)? {
         let is_gone = transaction.roster.is_gone(owner.id);
-        if is_gone || owner.is_late(transaction.roster, transaction.now) {
+        if is_gone || owner.is_late(transaction.roster, transaction.local) {
             tracing::info!(owner = owner.id.0, is_gone, "an owner is ended: its runs wait for another one");
             leave(transaction, owner.id)?;
         }
@@ -135,6 +139,12 @@ pub(crate) fn all(connection: &Connection, roster: &Roster) -> Result<Vec<Owner>
         owner.lease = owner.lease.max(own.unwrap_or(owner.lease));
     }
     Ok(owners)
+}
+
+/// Returns the longest lease among the owners of other processes that live: those that keep the store's time.
+pub(crate) fn longest_lease_of_others(owners: &[Owner], roster: &Roster) -> Option<Span> {
+    let others = owners.iter().filter(|owner| !roster.has(owner.id) && !roster.is_gone(owner.id));
+    others.map(|owner| owner.lease).max()
 }
 
 /// Returns whether an owner is one, after those that are gone were ended.

@@ -16,7 +16,7 @@ use tidewheel_core::fact::RunId;
 use tidewheel_core::time::Span;
 use tokio::sync::{Mutex, mpsc, oneshot};
 
-use crate::clock::Clock;
+use crate::clock::{Clock, with_suspends};
 use crate::record::{
     Command, CommandId, DeadLetter, DeadLetterId, Filter, Lease, NewCommand, OwnerId, Page, PutShared,
     RunRecord, Shared, Stored, Version,
@@ -35,7 +35,8 @@ use crate::sqlite::writer::{Ask, Gauges, Message, Writer};
 use crate::sqlite::{
     acknowledged, append, claim, command, dead_letter, list, log, migrate, owner, run, shared,
 };
-use crate::store::{Answer, Append, Claim, Claimed, Refused, Renewed, Store, StoreError};
+use crate::store::{Answer, Append, Claim, Claimed, Joined, Refused, Renewed, Store, StoreError};
+use crate::time::StoreTime;
 
 /// How many requests may wait for the writer; more wait with their callers.
 const WAITING_AT_MOST: usize = 4_096;
@@ -168,6 +169,7 @@ impl Sqlite {
             turns,
             patience,
             clock,
+            time: StoreTime::default(),
             roster,
             gauges,
             health,
@@ -363,7 +365,7 @@ impl Store for Sqlite {
         self.read(move |connection| Ok(run::checkpoint(connection, &run)?))
     }
 
-    fn join(&self, lease: Span) -> Answer<'_, OwnerId> {
+    fn join(&self, lease: Span) -> Answer<'_, Joined> {
         self.write(1, move |transaction| owner::join(transaction, lease))
     }
 
@@ -377,7 +379,7 @@ impl Store for Sqlite {
 
     fn owners(&self) -> Answer<'_, Vec<OwnerId>> {
         let (clock, roster) = (Arc::clone(&self.clock), Arc::clone(&self.roster));
-        self.read(move |connection| Ok(owner::live(connection, &roster, clock.now())?))
+        self.read(move |connection| Ok(owner::live(connection, &roster, with_suspends(clock.as_ref()))?))
     }
 
     fn claim(&self, claim: Claim) -> Answer<'_, Claimed> {

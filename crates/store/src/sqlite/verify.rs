@@ -212,8 +212,8 @@ fn shared(connection: &Connection, findings: &mut Findings<'_>) -> rusqlite::Res
 
 /// Checks the tables that have one row.
 fn single_rows(connection: &Connection, findings: &mut Findings<'_>) -> rusqlite::Result<()> {
-    let look = "SELECT number, database, checksum FROM commits";
-    let sound = connection.query_row(look, [], |row| is_sound(row, "commits", 0..2, 2)).optional()?;
+    let look = "SELECT number, database, at, checksum FROM commits";
+    let sound = connection.query_row(look, [], |row| is_sound(row, "commits", 0..3, 3)).optional()?;
     if sound != Some(true) {
         (findings.note)("the number of the last commit is not what was written".to_owned());
     }

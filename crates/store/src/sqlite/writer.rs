@@ -10,7 +10,7 @@ use std::time::Duration;
 use rusqlite::Connection;
 use tokio::sync::{mpsc, oneshot};
 
-use crate::clock::Clock;
+use crate::clock::{Clock, with_suspends};
 use crate::record::OwnerId;
 use crate::sqlite::acknowledged::{self, Acknowledged};
 use crate::sqlite::failpoint::{self, AFTER_BEGIN, AFTER_COMMIT, AFTER_REQUEST, BEFORE_BEGIN, BEFORE_COMMIT};
@@ -18,10 +18,12 @@ use crate::sqlite::fault::Fault;
 use crate::sqlite::health::Health;
 use crate::sqlite::holder::Holder;
 use crate::sqlite::in_place::InPlace;
+use crate::sqlite::owner;
 use crate::sqlite::presence::Roster;
 use crate::sqlite::transaction::{Effects, Transaction};
 use crate::sqlite::turn::Turns;
 use crate::store::{StoreError, Unavailable};
+use crate::time::StoreTime;
 
 /// The most writes in one transaction, so that other processes get their turn soon.
 const WRITES_AT_MOST: usize = 2_000;
@@ -100,6 +102,7 @@ pub(crate) struct Writer {
     pub(crate) turns: Option<Turns>,
     pub(crate) patience: Duration,
     pub(crate) clock: Arc<dyn Clock>,
+    pub(crate) time: StoreTime,
     pub(crate) roster: Arc<Roster>,
     pub(crate) gauges: Arc<Gauges>,
     pub(crate) health: Arc<Health>,
@@ -208,9 +211,18 @@ impl Writer {
         self.connection.prepare_cached("BEGIN IMMEDIATE")?.execute([])?;
         failpoint::pass(AFTER_BEGIN);
         let changes_before = self.connection.total_changes();
+        let local = with_suspends(self.clock.as_ref());
+        let stored = acknowledged::last_time(&self.connection)?;
+        if !self.time.is_set() {
+            let owners = owner::all(&self.connection, &self.roster)?;
+            self.time.meet(local, stored, owner::longest_lease_of_others(&owners, &self.roster));
+        }
         let mut transaction = Transaction {
             connection: &self.connection,
-            now: self.clock.now(),
+            now: self.time.now(local, stored),
+            local,
+            stored,
+            time: &mut self.time,
             roster: &self.roster,
             health: &self.health,
             effects: Effects::default(),
@@ -219,10 +231,10 @@ impl Writer {
             request.run(&mut transaction)?;
             failpoint::pass(AFTER_REQUEST);
         }
-        let mut effects = transaction.effects;
+        let (mut effects, now) = (transaction.effects, transaction.now);
         // What changed nothing needs no number, and its commit no wait for the disk.
         let has_changed = self.connection.total_changes() != changes_before;
-        let number = if has_changed { acknowledged::next(&self.connection)? } else { None };
+        let number = if has_changed { acknowledged::next(&self.connection, now)? } else { None };
         let everybody = if effects.ring_all || !effects.ring.is_empty() {
             let mut owners = self.connection.prepare_cached("SELECT id FROM owners")?;
             owners.query_map([], |row| Ok(OwnerId(row.get(0)?)))?.collect::<Result<_, _>>()?

@@ -155,7 +155,7 @@ async fn a_database_that_was_killed_and_is_whole_misses_nothing() {
 async fn filled() -> Place {
     let place = Place::new();
     let store = place.open();
-    let owner = store.join(LEASE).await.unwrap();
+    let owner = store.join(LEASE).await.unwrap().owner;
     for number in 0..30 {
         let id = format!("run {number:02}");
         let lease = write(&store, new_run(&id, Some(owner))).await.unwrap().unwrap();
@@ -200,7 +200,7 @@ async fn everything(store: &Sqlite) -> Option<String> {
     }
     all.push(format!("{:?}\n", store.all_shared("breaker", None).await.ok()?));
     all.push(format!("{:?}\n", store.dead_letters(None, None).await.ok()?));
-    let owner = store.join(LEASE).await.ok()?;
+    let owner = store.join(LEASE).await.ok()?.owner;
     let workflows = vec![("flow".to_owned(), 1)];
     let wanted = tidewheel_store::Wanted::Due { workflows, limit: 100 };
     let due = store.claim(tidewheel_store::Claim { owner, wanted }).await.ok()?;
@@ -335,6 +335,6 @@ async fn a_run_that_is_missing_in_an_index_is_named_beside_the_work() {
     };
     let damage = tokio::time::timeout(Duration::from_secs(60), named).await;
     assert!(damage.is_ok(), "the store says: {:?}", store.damage());
-    let owner = store.join(LEASE).await.unwrap();
+    let owner = store.join(LEASE).await.unwrap().owner;
     assert!(claim_due(&store, owner).await.runs.len() >= 29, "all others go on");
 }

@@ -27,7 +27,7 @@ impl Pair {
         let clocks = [VirtualClock::new(NOON), VirtualClock::new(second)];
         let open = |clock: &VirtualClock| Sqlite::open(place.path(), Arc::new(clock.clone())).unwrap();
         let stores = [open(&clocks[0]), open(&clocks[1])];
-        let owners = [stores[0].join(LEASE).await.unwrap(), stores[1].join(LEASE).await.unwrap()];
+        let owners = [stores[0].join(LEASE).await.unwrap().owner, stores[1].join(LEASE).await.unwrap().owner];
         Self { stores, clocks, owners }
     }
 
@@ -113,7 +113,7 @@ async fn a_single_look_with_a_clock_ahead_deletes_nothing_of_a_healthy_owner() {
     let place = Place::new();
     let here = VirtualClock::new(NOON);
     let store = Sqlite::open(place.path(), Arc::new(here.clone())).unwrap();
-    let owner = store.join(LEASE).await.unwrap();
+    let owner = store.join(LEASE).await.unwrap().owner;
     let lease = write(&store, new_run("a", Some(owner))).await.unwrap().unwrap();
     for _ in 0..10 {
         let ahead = VirtualClock::new(NOON.saturating_add(Span::from_millis(HOUR)));

@@ -56,14 +56,14 @@ async fn a_closed_store_is_one_file() {
 async fn a_store_that_is_dropped_frees_its_owners_at_once() {
     let place = Place::new();
     let store = place.open();
-    let owner = store.join(LEASE).await.unwrap();
+    let owner = store.join(LEASE).await.unwrap().owner;
     let mut run = new_run("a", Some(owner));
     run.wake_at = Some(tidewheel_core::time::Timestamp::from_nanos(0));
     write(&store, run).await.unwrap().unwrap();
     store.close().await;
 
     let next = place.open();
-    let owner = next.join(LEASE).await.unwrap();
+    let owner = next.join(LEASE).await.unwrap().owner;
     assert_eq!(claim_due(&next, owner).await.runs[0].0.fence, 2);
     let files: Vec<_> =
         std::fs::read_dir(place.beside()).unwrap().map(|file| file.unwrap().file_name()).collect();

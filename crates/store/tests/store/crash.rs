@@ -50,7 +50,7 @@ async fn check(place: &Place, said: u64) {
     let whole: String = place.bare().query_row("PRAGMA integrity_check", [], |row| row.get(0)).unwrap();
     assert_eq!(whole, "ok");
     if waiting > 0 {
-        let owner = store.join(LEASE).await.unwrap();
+        let owner = store.join(LEASE).await.unwrap().owner;
         let claimed = claim_due(&store, owner).await;
         assert_eq!(claimed.runs.len(), 1, "a run of which something is asked is due");
         let lease = &claimed.runs[0].0;

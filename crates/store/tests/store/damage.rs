@@ -9,7 +9,7 @@ use crate::fixture::{LEASE, Place, claim_due, more, new_run, write};
 async fn damaged_by(change: &str) -> (Option<u64>, String) {
     let place = Place::new();
     let store = place.open();
-    let owner = store.join(LEASE).await.unwrap();
+    let owner = store.join(LEASE).await.unwrap().owner;
     for id in ["bad", "good"] {
         let lease = write(&store, new_run(id, Some(owner))).await.unwrap().unwrap();
         for version in 1..3 {
@@ -83,7 +83,7 @@ async fn a_bad_record_hides_no_other() {
     assert_eq!(store.damage().len(), 2, "{:?}", store.damage());
     // No process drives a run whose record it cannot trust, and it is not met again and again.
     assert!(page.rows[1].reason.as_deref().unwrap().contains("`runnimg` is no status"));
-    let owner = store.join(LEASE).await.unwrap();
+    let owner = store.join(LEASE).await.unwrap().owner;
     let claimed = claim_due(&store, owner).await;
     let ids: Vec<&str> = claimed.runs.iter().map(|(_, record, _)| record.id.as_str()).collect();
     assert_eq!((ids, claimed.next_due), (vec!["a"], None));

@@ -2,14 +2,16 @@
 
 use std::sync::Arc;
 
-use tidewheel_store::{Filter, Memory, Store as _};
+use tidewheel_store::{Filter, Memory, Store};
 use tidewheel_testkit::VirtualClock;
 use tidewheel_testkit::store_suite::World;
 
 async fn world() -> World {
     let clock = VirtualClock::default();
     let store = Arc::new(Memory::new(Arc::new(clock.clone())));
-    World { store: store.clone(), other: store, clock, keeps: Box::new(()) }
+    let all = Arc::clone(&store);
+    let process = Box::new(move |clock| Arc::new(all.seen_by(Arc::new(clock))) as Arc<dyn Store>);
+    World { store: store.clone(), other: store, clock, process, keeps: Box::new(()) }
 }
 
 tidewheel_testkit::store_suite!(super::world);

@@ -18,7 +18,7 @@ fn sixteen_processes_open_a_new_file_at_once() {
         assert!(other.ended_well());
     }
     let steps: i64 = place.bare().query_row("SELECT count(*) FROM migrations", [], |row| row.get(0)).unwrap();
-    assert_eq!(steps, 4);
+    assert_eq!(steps, 5);
 }
 
 /// The file is a dump of what the first version wrote, with four letters of which the last was taken away.
@@ -29,7 +29,7 @@ async fn a_database_of_the_first_version_keeps_all_it_has() {
     // Whoever may only look cannot bring it to the newest version, and says who can.
     let refused = place.try_open(&Options::new().read_only());
     let Err(StoreError::Other(why)) = &refused else { panic!("{refused:?}") };
-    let expected = "the database has version 1; it must be opened for writing once to get version 4";
+    let expected = "the database has version 1; it must be opened for writing once to get version 5";
     assert_eq!(why.to_string(), expected);
 
     let store = place.open();
@@ -48,7 +48,7 @@ async fn a_database_of_the_first_version_keeps_all_it_has() {
     assert!(letters[0].work != letters[1].work);
 
     // And it is used like any other.
-    let owner = store.join(LEASE).await.unwrap();
+    let owner = store.join(LEASE).await.unwrap().owner;
     let claim = Claim { owner, wanted: Wanted::Run(run.clone()) };
     let (lease, record, _) = store.claim(claim).await.unwrap().runs.remove(0);
     let mut next = more(&lease, record.version);
@@ -73,7 +73,7 @@ async fn a_database_of_a_later_release_is_refused_and_left_alone() {
     place.open().close().await;
     place.bare().execute("INSERT INTO migrations VALUES (99, 'later', 0)", []).unwrap();
     let refused = place.try_open(&Options::new());
-    assert!(matches!(refused, Err(StoreError::Newer { found: 99, known: 4 })), "{refused:?}");
+    assert!(matches!(refused, Err(StoreError::Newer { found: 99, known: 5 })), "{refused:?}");
     place.bare().execute("DELETE FROM migrations WHERE version = 99", []).unwrap();
     place.open();
 }
@@ -126,7 +126,7 @@ async fn links_lead_to_the_same_store() {
     let by_link = tidewheel_store::Sqlite::open(&link, clock()).unwrap();
     let store = place.open();
     assert_eq!(by_link.path(), store.path());
-    let owner = store.join(crate::fixture::LEASE).await.unwrap();
+    let owner = store.join(crate::fixture::LEASE).await.unwrap().owner;
     write(&by_link, new_run("a", None)).await.unwrap().unwrap();
     store.alerted(owner).await;
 }

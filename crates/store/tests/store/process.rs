@@ -151,7 +151,7 @@ async fn another_process() {
     match part.split(' ').collect::<Vec<_>>()[..] {
         ["Open"] => say("open"),
         ["Own"] => {
-            let owner = store.join(LEASE).await.unwrap();
+            let owner = store.join(LEASE).await.unwrap().owner;
             let mut run = new_run("owned", Some(owner));
             run.wake_at = Some(tidewheel_core::time::Timestamp::from_nanos(0));
             write(&store, run).await.unwrap().unwrap();
@@ -190,7 +190,7 @@ async fn another_process() {
 }
 
 async fn write_for_ever(store: &Sqlite) {
-    let owner = store.join(LEASE).await.unwrap();
+    let owner = store.join(LEASE).await.unwrap().owner;
     let new = RUNS.map(|run| new_run(run, Some(owner))).to_vec();
     let leases: Vec<_> = store.append(new).await.unwrap().into_iter().map(Result::unwrap).collect();
     say("1");
@@ -207,7 +207,7 @@ async fn write_for_ever(store: &Sqlite) {
 }
 
 async fn hog(store: Arc<Sqlite>) {
-    let owner = store.join(LEASE).await.unwrap();
+    let owner = store.join(LEASE).await.unwrap().owner;
     let written = Arc::new(AtomicU64::new(0));
     for caller in 0..50 {
         let (store, written) = (Arc::clone(&store), Arc::clone(&written));

@@ -45,7 +45,7 @@ async fn a_busy_process_does_not_starve_another() {
 async fn the_runs_of_a_process_that_was_killed_are_free_at_once() {
     let place = Place::new();
     let store = place.open();
-    let owner = store.join(LEASE).await.unwrap();
+    let owner = store.join(LEASE).await.unwrap().owner;
     let mut other = Other::start(Part::Own, &place.path());
     let theirs: i64 = other.says().unwrap().parse().unwrap();
     let run = RunId::new("owned");
@@ -78,7 +78,7 @@ async fn the_runs_of_a_process_that_was_killed_are_free_at_once() {
 async fn the_death_of_a_process_alerts_the_others() {
     let place = Place::new();
     let store = place.open();
-    let owner = store.join(LEASE).await.unwrap();
+    let owner = store.join(LEASE).await.unwrap().owner;
     let mut other = Other::start(Part::Own, &place.path());
     other.says().unwrap();
     // Whatever rang for the beginning of the other one has been heard by now, or is heard below.
@@ -179,7 +179,7 @@ async fn a_run_of_a_killed_process_can_be_claimed_by_its_id() {
     other.says().unwrap();
     other.kill();
     let store = place.open();
-    let owner = store.join(LEASE).await.unwrap();
+    let owner = store.join(LEASE).await.unwrap().owner;
     let wanted = Wanted::Run(RunId::new("owned"));
     assert_eq!(store.claim(Claim { owner, wanted }).await.unwrap().runs.len(), 1);
 }

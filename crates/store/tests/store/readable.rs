@@ -7,7 +7,7 @@ use tidewheel_store::Store as _;
 async fn events_are_json_for_everybody() {
     let place = Place::new();
     let store = place.open();
-    let owner = store.join(LEASE).await.unwrap();
+    let owner = store.join(LEASE).await.unwrap().owner;
     let lease = write(&store, new_run("order 1", Some(owner))).await.unwrap().unwrap();
     let mut two = more(&lease, 1);
     two.events.push(r#"{"n":2,"text":"ü"}"#);

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use tidewheel_store::{Filter, Sqlite, Status, Store as _};
+use tidewheel_store::{Filter, Sqlite, Status, Store};
 use tidewheel_testkit::VirtualClock;
 use tidewheel_testkit::store_suite::World;
 
@@ -12,7 +12,9 @@ async fn world() -> World {
     let clock = VirtualClock::default();
     let open = || Arc::new(Sqlite::open(&path, Arc::new(clock.clone())).unwrap());
     let (store, other) = (open(), open());
-    World { store, other, clock, keeps: Box::new(folder) }
+    let process =
+        Box::new(move |clock| Arc::new(Sqlite::open(&path, Arc::new(clock)).unwrap()) as Arc<dyn Store>);
+    World { store, other, clock, process, keeps: Box::new(folder) }
 }
 
 tidewheel_testkit::store_suite!(super::world);

@@ -13,7 +13,7 @@ use crate::fixture::{LEASE, Place, command, more, new_run, obstacle, write};
 async fn a_full_disk_is_named_and_refuses_no_reads() {
     let place = Place::new();
     let store = place.try_open(&Options::new().pages_at_most(60)).unwrap();
-    let owner = store.join(LEASE).await.unwrap();
+    let owner = store.join(LEASE).await.unwrap().owner;
     let lease = write(&store, new_run("a", Some(owner))).await.unwrap().unwrap();
     let mut big = more(&lease, 1);
     big.events.push(&format!("\"{}\"", "x".repeat(1_000_000)));

@@ -98,7 +98,7 @@ async fn answer(store: &dyn Store, step: Step, story: Option<&mut Story>) -> Str
         Step::Join(lease) => {
             let owner = store.join(lease).await;
             if let (Some(story), Ok(owner)) = (story, &owner) {
-                story.owners.push(*owner);
+                story.owners.push(owner.owner);
             }
             text(owner)
         }

@@ -56,6 +56,14 @@ macro_rules! store_suite {
                 an_owner_is_alerted_of_runs_that_were_given_back,
                 an_alert_is_not_lost,
             }
+            time {
+                the_store_says_what_time_it_is,
+                the_time_never_goes_back,
+                a_clock_that_is_wrong_does_not_move_the_time_of_others,
+                a_due_time_is_the_same_instant_for_every_process,
+                clocks_that_disagree_take_nothing_from_either_process,
+                whoever_was_suspended_finds_the_time_gone_by,
+            }
             claim {
                 a_run_is_claimed_by_its_id_whether_it_is_due_or_not,
                 a_run_that_somebody_drives_is_not_claimed,

@@ -142,7 +142,7 @@ pub async fn no_run_is_claimed_twice(world: World) {
     for claimer in 0..6 {
         let store = Arc::clone(if claimer % 2 == 0 { &world.store } else { &world.other });
         tasks.push(tokio::spawn(async move {
-            let owner = store.join(LEASE).await.unwrap();
+            let owner = store.join(LEASE).await.unwrap().owner;
             let mut claimed = Vec::new();
             loop {
                 let wanted = Wanted::Due { workflows: vec![(WORKFLOW.to_owned(), 1)], limit: 7 };

@@ -8,6 +8,7 @@ pub mod dead_letter;
 pub mod list;
 pub mod owner;
 pub mod shared;
+pub mod time;
 mod world;
 
 pub use world::World;

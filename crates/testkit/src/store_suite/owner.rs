@@ -86,7 +86,7 @@ pub async fn a_jump_of_the_clock_ends_no_owner(world: World) {
 
 /// One with a long lease looks seldom, and notices it all the same.
 pub async fn a_late_owner_with_a_shorter_lease_is_noticed(world: World) {
-    let late = world.store.join(Span::from_millis(10)).await.unwrap();
+    let late = world.store.join(Span::from_millis(10)).await.unwrap().owner;
     let owner = world.join().await;
     let lease = world.write(new_run("a", Some(late)).due(world.now())).await.unwrap();
     world.pass(Span::from_secs(20)).await;
@@ -122,7 +122,7 @@ pub async fn an_owner_that_renews_keeps_its_runs(world: World) {
 }
 
 pub async fn a_lease_may_be_as_long_as_time(world: World) {
-    let owner = world.store.join(Span::LONGEST).await.unwrap();
+    let owner = world.store.join(Span::LONGEST).await.unwrap().owner;
     let lease = world.start("a", owner).await;
     world.clock.advance(Span::from_secs(1_000_000_000));
     assert!(world.store.renew(owner, Span::from_millis(u64::MAX)).await.unwrap().is_ok());
@@ -171,7 +171,7 @@ pub async fn the_owners_that_are_there_are_listed_and_no_others(world: World) {
 
 pub async fn an_owner_that_renews_learns_whether_it_is_alone(world: World) {
     async fn is_alone(world: &World, owner: OwnerId) -> bool {
-        let Renewed { is_alone } = world.store.renew(owner, LEASE).await.unwrap().unwrap();
+        let Renewed { is_alone, .. } = world.store.renew(owner, LEASE).await.unwrap().unwrap();
         is_alone
     }
     let owner = world.join().await;

@@ -24,6 +24,8 @@ pub struct World {
     pub other: Arc<dyn Store>,
     /// The clock of both.
     pub clock: VirtualClock,
+    /// Lets another process with a clock of its own see the same store.
+    pub process: Box<dyn Fn(VirtualClock) -> Arc<dyn Store> + Send + Sync>,
     /// What must live as long as the store, such as its folder.
     pub keeps: Box<dyn Any + Send>,
 }
@@ -83,11 +85,11 @@ impl World {
     }
 
     pub(crate) async fn join(&self) -> OwnerId {
-        self.store.join(LEASE).await.unwrap()
+        self.store.join(LEASE).await.unwrap().owner
     }
 
     pub(crate) async fn join_other(&self) -> OwnerId {
-        self.other.join(LEASE).await.unwrap()
+        self.other.join(LEASE).await.unwrap().owner
     }
 
     pub(crate) async fn claim_run(&self, owner: OwnerId, id: &str) -> Option<Lease> {

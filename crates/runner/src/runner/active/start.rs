@@ -128,9 +128,11 @@ impl Active {
             return;
         }
         if until.is_some() || cancellation.is_some() || queue_until.is_some() {
+            // The pool goes by the clock of this process.
+            let local = |at| self.core.store_clock().to_local(at);
             let terms = job.terms();
-            (terms.until, terms.cancellation) = (until, cancellation);
-            terms.queue_until = queue_until.or(terms.queue_until);
+            (terms.until, terms.cancellation) = (until.map(|until| until.shifted(local)), cancellation);
+            terms.queue_until = queue_until.map(local).or(terms.queue_until);
         }
         if tells_beginning {
             job.terms().tells_beginning = true;
