@@ -89,3 +89,28 @@ async fn a_database_that_is_deleted_while_it_is_open_is_trouble() {
     runner.shutdown().await;
     assert!(!path.exists(), "nothing was made in its place");
 }
+
+/// Nothing would ever happen to it, and nobody else drives it.
+#[tokio::test]
+async fn a_run_that_seems_to_be_driven_by_a_process_that_is_not_there_is_trouble() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("runs.db");
+    let options = RunnerOptions::new().lease(Span::from_millis(300)).shutdown_grace(Span::from_millis(0));
+    let runner = Runner::open_with(&path, options).await.unwrap();
+    for id in ["a", "b"] {
+        runner.run(id, &waits(), 1_i64).await.unwrap();
+    }
+    let connection = rusqlite::Connection::open(&path).unwrap();
+    let change = "UPDATE runs SET wake_at = NULL, owner = 77 WHERE id = 'a'";
+    assert_eq!(connection.execute(change, []).unwrap(), 1);
+    let trouble = tokio::time::timeout(Duration::from_secs(60), async {
+        loop {
+            if let Some(trouble) = runner.trouble() {
+                return trouble;
+            }
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+    });
+    assert_eq!(trouble.await.unwrap(), "the store is damaged: the record of run `a` is not what was written");
+    runner.shutdown().await;
+}

@@ -54,6 +54,10 @@ pub(crate) fn renew(
     for other in &owners {
         other.is_late(transaction.roster, transaction.local);
     }
+    // Damage may name an owner that was never there, and no claim would ever find its runs.
+    for unknown in unknown_owners(transaction)? {
+        leave(transaction, unknown)?;
+    }
     Ok(Ok(Renewed { now: transaction.now, is_alone: owners.len() == 1 }))
 }
 
@@ -139,6 +143,22 @@ pub(crate) fn all(connection: &Connection, roster: &Roster) -> Result<Vec<Owner>
         owner.lease = owner.lease.max(own.unwrap_or(owner.lease));
     }
     Ok(owners)
+}
+
+/// Returns the owners that runs have and that are none. Each takes one step in the index, however many runs it has.
+fn unknown_owners(transaction: &Transaction<'_>) -> Result<Vec<OwnerId>, Fault> {
+    let next = "SELECT min(owner), (SELECT 1 FROM owners WHERE id = owner) FROM runs WHERE owner > ?1";
+    let mut statement = transaction.statement(next)?;
+    let (mut after, mut unknown) = (i64::MIN, Vec::new());
+    loop {
+        let found: (Option<i64>, Option<i64>) =
+            statement.query_row([after], |row| Ok((row.get(0)?, row.get(1)?)))?;
+        let (Some(owner), is_known) = found else { return Ok(unknown) };
+        if is_known.is_none() {
+            unknown.push(OwnerId(owner));
+        }
+        after = owner;
+    }
 }
 
 /// Returns the longest lease among the owners of other processes that live: those that keep the store's time.

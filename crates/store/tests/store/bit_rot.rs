@@ -338,3 +338,24 @@ async fn a_run_that_is_missing_in_an_index_is_named_beside_the_work() {
     let owner = store.join(LEASE).await.unwrap().owner;
     assert!(claim_due(&store, owner).await.runs.len() >= 29, "all others go on");
 }
+
+/// No claim finds it, since it seems to be driven: whoever renews has to.
+#[tokio::test]
+async fn a_run_whose_row_names_an_owner_that_is_not_there_is_named_while_the_store_is_open() {
+    let place = Place::new();
+    let store = place.open();
+    let owner = store.join(LEASE).await.unwrap().owner;
+    for run in ["damaged", "held", "queued"] {
+        write(&store, new_run(run, (run != "queued").then_some(owner))).await.unwrap().unwrap();
+    }
+    let damage = "UPDATE runs SET wake_at = NULL, owner = 77 WHERE id = 'damaged'";
+    assert_eq!(place.bare().execute(damage, []).unwrap(), 1);
+    store.renew(owner, LEASE).await.unwrap().unwrap();
+    assert_eq!(store.damage(), ["the record of run `damaged` is not what was written"]);
+    // Those of an owner whose own row is gone are free again, and none of them is damaged.
+    assert_eq!(place.bare().execute("DELETE FROM owners", []).unwrap(), 1);
+    let next = store.join(LEASE).await.unwrap().owner;
+    store.renew(next, LEASE).await.unwrap().unwrap();
+    assert_eq!(store.find(&RunId::new("held")).await.unwrap().unwrap().owner, None);
+    assert_eq!(store.damage().len(), 1);
+}
