@@ -303,16 +303,21 @@ impl Core {
 
     /// Takes runs that are due, and obeys what people ask.
     pub(super) async fn watch_store(self: Arc<Self>) {
+        let mut has_failed = false;
         while !self.is_closing() {
             let next_due = match self.look_around().await {
                 Ok(next_due) => {
+                    has_failed = false;
                     self.committer().set_watch_trouble(None);
                     next_due
                 }
                 Err(error) => {
-                    self.committer().set_watch_trouble(Some(crate::words(&error)));
                     tracing::warn!(error = crate::words(&error), "the store cannot be used");
-                    self.sleep(AGAIN_AFTER).await;
+                    // One failure may be over at once, and then nothing stood in the way of anything.
+                    if std::mem::replace(&mut has_failed, true) {
+                        self.committer().set_watch_trouble(Some(crate::words(&error)));
+                        self.sleep(AGAIN_AFTER).await;
+                    }
                     continue;
                 }
             };

@@ -4,8 +4,8 @@ use std::io::{BufRead as _, BufReader, Write as _};
 use std::os::unix::process::ExitStatusExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdout, Command, Stdio};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, LazyLock};
 
 use tidewheel_core::time::Span;
 use tidewheel_core::workflow::{Workflow, step};
@@ -17,7 +17,10 @@ use crate::work::{WORKFLOWS, inputs_of, workflow_of, write_down};
 const PART: &str = "TIDEWHEEL_TEST_PART";
 const FOLDER: &str = "TIDEWHEEL_TEST_FOLDER";
 const NUMBER: &str = "TIDEWHEEL_TEST_NUMBER";
+const STANDS_STILL_AFTER: &str = "TIDEWHEEL_TEST_STANDS_STILL_AFTER";
 const MARK: &str = "said: ";
+/// What a process says that stands still in the middle of an execution.
+pub(crate) const STANDS_STILL: &str = "in the middle";
 
 /// As many runs are started together.
 pub(crate) const RUNS: usize = 200;
@@ -91,6 +94,11 @@ pub(crate) struct Other {
 
 impl Other {
     pub(crate) fn start(part: Part, folder: &Folder, number: u32) -> Self {
+        Self::start_standing_still(part, folder, number, None)
+    }
+
+    /// Starts a process that stands still in the middle of an execution, after so many others, and says so.
+    pub(crate) fn start_standing_still(part: Part, folder: &Folder, number: u32, after: Option<u64>) -> Self {
         let words = match part {
             Part::Die { place, nth } => format!("Die {place} {nth}"),
             Part::Queue { from, count } => format!("Queue {from} {count}"),
@@ -109,6 +117,7 @@ impl Other {
             .env(PART, words)
             .env(FOLDER, &folder.0)
             .env(NUMBER, number.to_string())
+            .env(STANDS_STILL_AFTER, after.map_or_else(String::new, |after| after.to_string()))
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .stderr(Stdio::inherit())
@@ -207,7 +216,7 @@ fn another_process() {
         // Whoever started this process must learn of a panic in any of its tasks.
         std::process::abort();
     }));
-    write_down(&folder.effects(), number);
+    write_down(&folder.effects(), number, stand_still);
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
     runtime.block_on(async {
         match part.split(' ').collect::<Vec<_>>()[..] {
@@ -374,6 +383,18 @@ async fn until_the_end() {
         std::io::stdin().read_line(&mut line).unwrap();
     };
     tokio::task::spawn_blocking(read).await.unwrap();
+}
+
+/// Stands still in the middle of the execution that was chosen.
+fn stand_still(before: u64) {
+    static AFTER: LazyLock<Option<u64>> =
+        LazyLock::new(|| std::env::var(STANDS_STILL_AFTER).ok().and_then(|text| text.parse().ok()));
+    if *AFTER == Some(before) {
+        say(STANDS_STILL);
+        loop {
+            std::thread::park();
+        }
+    }
 }
 
 pub(crate) fn say(what: &str) {

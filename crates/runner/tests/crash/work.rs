@@ -4,6 +4,7 @@
 use std::fs::File;
 use std::io::Write as _;
 use std::path::Path;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{LazyLock, OnceLock};
 
 use tidewheel_core::fact::RunnableId;
@@ -104,23 +105,28 @@ fn tries(retries: u32, delay_ms: u64) -> Policy {
     policy.base_delay(tidewheel_core::time::Span::from_millis(delay_ms))
 }
 
+/// What this process does in the middle of an execution, with how many there were before: most do nothing.
+pub(crate) type InTheMiddle = fn(u64);
+
 /// The file, and as which process this one writes to it.
-static EFFECTS: OnceLock<(File, u32)> = OnceLock::new();
+static EFFECTS: OnceLock<(File, u32, InTheMiddle)> = OnceLock::new();
 
 /// Lets this process write down what it does.
-pub(crate) fn write_down(path: &Path, process: u32) {
+pub(crate) fn write_down(path: &Path, process: u32, in_the_middle: InTheMiddle) {
     let file = File::options().append(true).create(true).open(path).unwrap();
-    assert!(EFFECTS.set((file, process)).is_ok(), "only once");
+    assert!(EFFECTS.set((file, process, in_the_middle)).is_ok(), "only once");
 }
 
 /// Does what the world sees of a step, and returns the value. A test in whose process nothing is written down does
 /// nothing here.
 fn does<T>(context: &Context, value: T) -> T {
-    if let Some((file, process)) = EFFECTS.get() {
+    static EXECUTIONS: AtomicU64 = AtomicU64::new(0);
+    if let Some((file, process, in_the_middle)) = EFFECTS.get() {
         let (run, work, attempt) = (context.run_id(), context.runnable_id(), context.attempt());
         // One write: it is there as a whole or not at all.
         let line = format!("{process}\t{run}\t{work}\t{attempt}\n");
         (&*file).write_all(line.as_bytes()).unwrap();
+        in_the_middle(EXECUTIONS.fetch_add(1, Ordering::Relaxed));
     }
     value
 }

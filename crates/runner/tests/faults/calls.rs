@@ -34,7 +34,7 @@ const WHY: [Unavailable; 4] = [Unavailable::Full, Unavailable::Busy, Unavailable
 static EFFECTS: LazyLock<(tempfile::TempDir, PathBuf)> = LazyLock::new(|| {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("effects");
-    write_down(&path, 0);
+    write_down(&path, 0, |_| {});
     (folder, path)
 });
 
@@ -152,10 +152,7 @@ async fn run_all(store: &Arc<FaultyStore>, name: &str) {
             tokio::time::sleep(Duration::from_millis(5)).await;
         }
     }
-    // What stood in the way of looking for due runs is told until the next look.
-    while runner.trouble().is_some() {
-        tokio::time::sleep(Duration::from_millis(5)).await;
-    }
+    assert_eq!(runner.trouble(), None, "{name}");
     runner.shutdown().await;
     other.shutdown().await;
 }

@@ -10,6 +10,7 @@ mod definitions;
 mod executors;
 mod idle;
 mod inputs;
+mod lost_lease;
 mod many;
 mod options;
 mod panics;

@@ -24,8 +24,10 @@ impl Holder {
         name.push("-shm");
         let inode = fs::metadata(name).ok()?.ino();
         let process = fs::read_to_string("/proc/locks").ok()?.lines().find_map(|line| holds(line, inode))?;
-        let stat = fs::read_to_string(format!("/proc/{process}/stat")).unwrap_or_default();
-        Some(Self { process, is_stopped: is_stopped(&stat) })
+        // A thread that waits for the disk stops only when it comes back; the others show it already.
+        let threads = fs::read_dir(format!("/proc/{process}/task")).into_iter().flatten().flatten();
+        let mut states = threads.filter_map(|thread| fs::read_to_string(thread.path().join("stat")).ok());
+        Some(Self { process, is_stopped: states.any(|stat| is_stopped(&stat)) })
     }
 }
 
