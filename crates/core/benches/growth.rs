@@ -200,7 +200,7 @@ fn steps(n: usize) -> Workflow {
 
 fn reacted(workflow: &Workflow, input: u64) -> Run {
     let mut run = workflow.run("r");
-    run.react_until_satisfied(input);
+    run.react_until_satisfied(input).unwrap();
     run
 }
 
@@ -233,7 +233,7 @@ fn map_reduce(n: usize) -> Round {
     let next = std::rc::Rc::clone(&list);
     let run = move || {
         let mut run = workflow.run("r");
-        run.react_until_satisfied(next.take());
+        run.react_until_satisfied(next.take()).unwrap();
         run
     };
     let prepare = move || drop(list.replace((0..n as u64).collect()));
@@ -255,7 +255,7 @@ fn accumulated(n: usize) -> Round {
     let run = move || {
         let mut run = workflow.run("r");
         for x in 0..n as u64 {
-            run.react_until_satisfied(x);
+            run.react_until_satisfied(x).unwrap();
         }
         run
     };

@@ -37,11 +37,11 @@ impl Run {
     ///
     /// let builder = Workflow::new("numbers").add(step("inc", |x: i64| x + 1));
     /// let mut run = builder.clone().build()?.run("first");
-    /// run.react_until_satisfied(1_i64);
+    /// run.react_until_satisfied(1_i64)?;
     ///
     /// let more = builder.add(step("double", |x: i64| x * 2).after("inc")).build()?;
     /// run.compose(&more)?;
-    /// run.react_until_satisfied(20_i64);
+    /// run.react_until_satisfied(20_i64)?;
     /// assert_eq!(run.results::<i64>("inc")?, [2, 21]);
     /// assert_eq!(run.results::<i64>("double")?, [42]);
     /// # Ok::<(), Box<dyn std::error::Error>>(())

@@ -116,7 +116,16 @@ pub enum Event {
         /// The item, or why it will not come.
         item: Arrival,
     },
-    /// A reduce has seen all items.
+    /// A reduce halts: it has its result, and the items behind these no longer count.
+    FanInHalted {
+        /// The reduce.
+        node: NodeIx,
+        /// The lineage of the list.
+        lineage: LineageIx,
+        /// How many items count.
+        items: u32,
+    },
+    /// A reduce has seen all items that count.
     FanInCompleted {
         /// The reduce.
         node: NodeIx,

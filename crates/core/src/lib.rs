@@ -28,6 +28,7 @@ mod prepare;
 mod verdict;
 
 mod execute;
+mod fold;
 
 mod apply;
 

@@ -3,6 +3,7 @@
 
 use crate::event::{Absence, ActIx, Event, FactIx, LineageIx, Phase};
 use crate::fact::{Payload, Value};
+use crate::query::{near, nearest_names};
 use crate::run::{FanRow, Run, index};
 use crate::time::Timestamp;
 use crate::workflow::{Edge, NodeIx, Op};
@@ -11,10 +12,12 @@ use crate::workflow::{Edge, NodeIx, Op};
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum SignalError {
     /// There is no such component.
-    #[error("the workflow has no component `{component}`")]
+    #[error("the workflow has no component `{component}`{}", near(nearest))]
     NoComponent {
         /// The name.
         component: String,
+        /// The names that are nearest to it.
+        nearest: Vec<String>,
     },
     /// The component comes after others.
     #[error("`{component}` comes after other components, and a signal goes to one that takes the input")]
@@ -68,7 +71,8 @@ impl Run {
     ) -> Result<&[Event], SignalError> {
         let node = self.graph.by_name.get(component).copied().filter(|node| !self.is_left_out(*node));
         let Some(node) = node else {
-            return Err(SignalError::NoComponent { component: component.to_owned() });
+            let nearest = nearest_names(component, self.graph.by_name.keys().map(AsRef::as_ref));
+            return Err(SignalError::NoComponent { component: component.to_owned(), nearest });
         };
         let is_for = |edge: &Edge| {
             // A map stands behind what takes its list apart.
@@ -240,7 +244,7 @@ impl Run {
         }
     }
 
-    /// Wakes a reduce that has seen every item, or says that it has no result.
+    /// Wakes a reduce that has seen every item, or all that count, or says that it has no result.
     fn complete_fold(&mut self, node: NodeIx, item: LineageIx) {
         let list = self.lineages[item as usize].parent.unwrap_or(item);
         self.complete_fold_of(node, list);
@@ -248,14 +252,18 @@ impl Run {
 
     pub(crate) fn complete_fold_of(&mut self, node: NodeIx, list: LineageIx) {
         let Some(row) = self.folds.get(&(node, list)) else { return };
-        if row.left > 0 {
+        if row.halted.is_some() {
             return;
         }
-        let (fact, failed) = (row.fact, row.failed);
-        if failed > 0 {
-            self.settle(node, list, Absence::UpstreamFailed);
-        } else {
+        let (fact, left, failed, count) = (row.fact, row.left, row.failed, row.items.len());
+        // The same items count whatever came first, so that it is looked for also when all are there.
+        if let Some(items) = self.halts_after(node, list).filter(|items| (*items as usize) < count) {
+            self.emit(Event::FanInHalted { node, lineage: list, items });
             self.activate(node, fact, list, Phase::Work);
+        } else if left == 0 && failed == 0 {
+            self.activate(node, fact, list, Phase::Work);
+        } else if left == 0 {
+            self.settle(node, list, Absence::UpstreamFailed);
         }
     }
 

@@ -8,7 +8,8 @@ use crate::event::{ActIx, Event, FactIx, Hold, Phase};
 use crate::execute::{Input, Runnable, RunnableRef, Ticket};
 use crate::fact::{RunnableId, Value};
 use crate::policy::Resolved;
-use crate::run::{ActRow, JoinRow, Run, Status};
+use crate::query::QueryError;
+use crate::run::{ActRow, FoldRow, JoinRow, Run, Status};
 use crate::time::{Span, Timestamp};
 use crate::work::{Context, ContextParts};
 use crate::workflow::{Meta, Node, NodeIx, Op};
@@ -362,8 +363,10 @@ impl Run {
                 Input::Values(join.into_iter().flat_map(JoinRow::came).map(value).collect())
             }
             Op::FanIn { fan_out: Some(_), .. } => {
-                let items = self.folds.get(&(row.node, row.lineage)).map_or(&[][..], |fold| &fold.items);
-                Input::Values(items.iter().flatten().map(|fact| value(*fact)).collect())
+                let fold = self.folds.get(&(row.node, row.lineage));
+                let is_whole = fold.is_none_or(|fold| fold.halted.is_none());
+                let items = fold.into_iter().flat_map(FoldRow::came).map(value).collect();
+                Input::Items { items, is_whole }
             }
             Op::State(stateful) => {
                 let state = self.states.get(&row.node).and_then(|state| state.fact);
@@ -402,7 +405,9 @@ impl Run {
         let own = self.graph.node(node);
         let mut read = BTreeMap::new();
         let mut note = |node: &Node| {
-            read.extend(node.extras.reads.iter().map(|meta| (meta.to_string(), self.meta(meta))));
+            // Invariant: what a component reads is there, or the definition would not have been built.
+            let value = |meta: &Meta| self.meta(meta).ok().flatten();
+            read.extend(node.extras.reads.iter().map(|meta| (meta.to_string(), value(meta))));
         };
         note(own);
         if let Op::Rule { test, .. } = &own.op {
@@ -411,12 +416,37 @@ impl Run {
         read
     }
 
-    /// Returns a value of a component as it is now; `None` if there is none. What components produced is kept
-    /// for those that some component reads.
-    #[must_use]
-    pub fn meta(&self, meta: &Meta) -> Option<Value> {
-        let node = *self.graph.by_name.get(meta.component())?;
-        let facts = self.read.get(&node).map_or(&[][..], Vec::as_slice);
+    /// Returns a value of a component as it is now; `None` if there is none.
+    ///
+    /// ```
+    /// # use tidewheel_core as tidewheel;
+    /// use tidewheel::workflow::{Meta, Workflow, accumulator};
+    ///
+    /// let sold = accumulator("sold", 0, |sold: u32, more: u32| sold + more);
+    /// let mut run = Workflow::new("shop").add(sold).build()?.run("run-1");
+    /// run.react_until_satisfied(5_u32)?;
+    /// let state = run.meta(&Meta::StateOf("sold".into()))?.expect("a state has a value");
+    /// assert_eq!(state.get::<u32>()?, 5);
+    /// let error = run.meta(&Meta::StateOf("slod".into())).unwrap_err();
+    /// assert_eq!(error.to_string(), "there is no component `slod`; the nearest is `sold`");
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
+    /// # Errors
+    /// There is no such component.
+    pub fn meta(&self, meta: &Meta) -> Result<Option<Value>, QueryError> {
+        let node = self.component(meta.component())?;
+        if self.graph.node(node).is_read {
+            return Ok(self.meta_from(node, meta, self.read.get(&node).map_or(&[], Vec::as_slice)));
+        }
+        // What nobody reads is not kept apart.
+        let made = (0..).zip(&self.facts).filter(|(_, row)| row.node == Some(node));
+        let facts: Vec<FactIx> = made.map(|(fact, _)| fact).collect();
+        Ok(self.meta_from(node, meta, &facts))
+    }
+
+    /// Returns a value of a node that produced these facts.
+    fn meta_from(&self, node: NodeIx, meta: &Meta, facts: &[FactIx]) -> Option<Value> {
         let value = |fact: FactIx| self.facts[fact as usize].value.clone();
         match meta {
             Meta::StateOf(_) => match &self.graph.node(node).op {

@@ -7,7 +7,7 @@ use crate::document::nearest;
 use crate::event::{Absence, FactIx, LineageIx};
 use crate::fact::{FactId, Payload, Value, ValueError};
 use crate::policy::Failure;
-use crate::run::{FactRow, JoinRow, Run, Status};
+use crate::run::{FactRow, FoldRow, JoinRow, Run, Status};
 use crate::time::Timestamp;
 use crate::workflow::{NodeIx, Op};
 
@@ -79,7 +79,8 @@ pub enum QueryError {
     Value(#[from] ValueError),
 }
 
-fn near(nearest: &[String]) -> String {
+/// Says which names are near.
+pub(crate) fn near(nearest: &[String]) -> String {
     let names: Vec<String> = nearest.iter().map(|name| format!("`{name}`")).collect();
     match names.as_slice() {
         [] => String::new(),
@@ -109,7 +110,7 @@ impl Run {
     ///     .pipeline([step("inc", |x: i64| x + 1), step("double", |x: i64| x * 2)])
     ///     .build()?;
     /// let mut run = workflow.run("run-1");
-    /// run.react_until_satisfied(20_i64);
+    /// run.react_until_satisfied(20_i64)?;
     /// let who: Vec<_> = run.productions().iter().map(|fact| fact.producer).collect();
     /// assert_eq!(who, [Some("inc"), Some("double")]);
     /// # Ok::<(), Box<dyn std::error::Error>>(())
@@ -128,7 +129,7 @@ impl Run {
         Ok(self.sorted(|_, row| row.node == Some(node)))
     }
 
-    fn component(&self, name: &str) -> Result<NodeIx, QueryError> {
+    pub(crate) fn component(&self, name: &str) -> Result<NodeIx, QueryError> {
         self.graph.by_name.get(name).copied().ok_or_else(|| QueryError::NoComponent {
             name: name.to_owned(),
             nearest: nearest_names(name, self.graph.by_name.keys().map(AsRef::as_ref)),
@@ -150,8 +151,8 @@ impl Run {
     ///
     /// let mut run = Workflow::new("numbers").add(step("inc", |x: i64| x + 1)).build()?.run("run-1");
     /// assert_eq!(run.result::<i64>("inc")?, None);
-    /// run.react_until_satisfied(1_i64);
-    /// run.react_until_satisfied(41_i64);
+    /// run.react_until_satisfied(1_i64)?;
+    /// run.react_until_satisfied(41_i64)?;
     /// assert_eq!(run.result::<i64>("inc")?, Some(42));
     /// assert_eq!(run.results::<i64>("inc")?, [2, 42]); // all of them
     /// # Ok::<(), Box<dyn std::error::Error>>(())
@@ -288,7 +289,7 @@ impl Run {
     ///
     /// let parse = step("parse", |text: String| text.parse::<i64>());
     /// let mut run = Workflow::new("numbers").add(parse).build()?.run("run-1");
-    /// run.react_until_satisfied("forty-two".to_owned());
+    /// run.react_until_satisfied("forty-two".to_owned())?;
     /// let failed = &run.failures()[0];
     /// assert_eq!((failed.component, failed.attempts), (Some("parse"), 1));
     /// assert!(run.has_failed() && run.result::<i64>("parse")?.is_none());
@@ -329,7 +330,7 @@ impl Run {
     ///     .add(step("double", |x: i64| x * 2).after("parse"))
     ///     .build()?;
     /// let mut run = workflow.run("run-1");
-    /// run.react_until_satisfied("forty-two".to_owned());
+    /// run.react_until_satisfied("forty-two".to_owned())?;
     /// assert_eq!(run.absence("double", 0), Some(Absence::UpstreamFailed));
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
@@ -366,8 +367,7 @@ impl Run {
         let place = row.node.map(|node| (node, row.lineage));
         let join = place.and_then(|place| self.joins.get(&place));
         let fold = place.and_then(|place| self.folds.get(&place));
-        let items = fold.into_iter().flat_map(|fold| fold.items.iter().copied().flatten());
-        join.into_iter().flat_map(JoinRow::came).chain(items)
+        join.into_iter().flat_map(JoinRow::came).chain(fold.into_iter().flat_map(FoldRow::came))
     }
 
     /// Returns the way from an input to a fact, the input first.

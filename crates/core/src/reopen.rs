@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 use crate::event::{Absence, ActIx, Event, Hold, LineageIx, Phase};
 use crate::execute::Ticket;
 use crate::fact::RunnableId;
-use crate::run::{Run, Status};
+use crate::run::{FoldRow, Item, Run, Status};
 use crate::time::Timestamp;
 use crate::workflow::{NodeIx, Op};
 
@@ -101,7 +101,8 @@ impl Run {
                 continue;
             }
             for (to, list) in self.awaiting(node, lineage) {
-                let is_whole = self.folds.get(&(to, list)).is_some_and(|fold| fold.left == 0);
+                let is_whole = |fold: &FoldRow| fold.left == 0 || fold.halted.is_some();
+                let is_whole = self.folds.get(&(to, list)).is_some_and(is_whole);
                 // One that failed by itself was made of the others, too.
                 let was_made = match self.absent.get(&(to, list)) {
                     None | Some(Absence::Failed | Absence::Skipped) => true,
@@ -139,8 +140,13 @@ impl Run {
                     awaiting.extend(seen.map(|fan_in| (*fan_in, lineage)));
                 }
                 Op::FanIn { fan_out: Some(_), .. } => {
-                    let list = self.lineages[lineage as usize].parent.unwrap_or(lineage);
-                    awaiting.push((edge.to, list));
+                    let item = self.lineages[lineage as usize];
+                    let list = item.parent.unwrap_or(lineage);
+                    let halted = self.folds.get(&(edge.to, list)).and_then(|fold| fold.halted);
+                    // An item behind a halt is awaited by nothing.
+                    if halted.is_none_or(|count| item.index < count) {
+                        awaiting.push((edge.to, list));
+                    }
                 }
             }
         }
@@ -190,10 +196,13 @@ impl Run {
                     Op::FanOut { .. } => self.await_list(edge.to, lineage),
                     Op::FanIn { fan_out: Some(_), .. } => {
                         let list = self.lineages[lineage as usize].parent.unwrap_or(lineage);
+                        let place = self.lineages[lineage as usize].index as usize;
                         if let Some(fold) = self.folds.get_mut(&(edge.to, list)) {
                             fold.left += 1;
                             fold.failed = fold.failed.saturating_sub(u32::from(why.is_failure()));
+                            fold.items[place] = Item::Awaited;
                         }
+                        self.looks.forget(edge.to, list);
                     }
                     Op::State(_) => {
                         // If it had its turn without a value, it has another one when the value comes.

@@ -187,6 +187,9 @@ impl Run {
                 let fold = list.and_then(|(list, index)| Some((self.folds.get(&(*reduce, list))?, index)));
                 fold.is_some_and(|(fold, index)| (index as usize) < fold.items.len()) && arrived(item)
             }
+            Event::FanInHalted { node: reduce, lineage: of, items } => {
+                self.folds.get(&(*reduce, *of)).is_some_and(|fold| *items as usize <= fold.items.len())
+            }
             Event::StateQueued { node: state, lineage: of, input } => {
                 matches!(op(state), Some(Op::State(_))) && lineage(of) && arrived(input)
             }

@@ -329,7 +329,7 @@ line 2, column 21: policies[0].match.pattern: `(` is no regular expression: uncl
 line 3, column 1: policies[1].match: is missing (write match = { name = \"…\" } or match = { default = true })
 line 4, column 11: policies[1].timeout: `x` is no span of time: write it like 500ms, 30s, 10m or 2h 30m
 line 6, column 9: policies[2].match: must have exactly one of name, pattern, kind, kinds, tag, default, has name, tag (write one rule for each)
-line 8, column 18: policies[3].match.kind: must be one of step, condition, rule, join, map, reduce, accumulator, state_machine, fsm, aggregate, compensation, saga, process_manager, sub_workflow, builtin, shell, agent, gate, got `stepp` (did you mean `step`?)
+line 8, column 18: policies[3].match.kind: must be one of step, condition, rule, join, map, reduce, accumulator, state_machine, compensation, builtin, shell, agent, gate, got `stepp` (did you mean `step`?)
 line 10, column 9: policies[4].match: must have one of name, pattern, kind, kinds, tag, default
 line 12, column 11: policies[5].match.nam: is not a known field (did you mean `name`?)
 line 14, column 21: policies[6].match.default: must be true; leave the rule out instead";

@@ -35,7 +35,7 @@ fn a_condition_of_several_arguments_sees_its_parents() {
         .build()
         .unwrap();
     let mut run = workflow.run("r");
-    run.react_until_satisfied(5_i64);
+    run.react_until_satisfied(5_i64).unwrap();
     assert_eq!(run.result::<i64>("s").unwrap(), Some(6));
 }
 
@@ -46,7 +46,7 @@ fn a_rule_of_several_arguments_sees_its_parents() {
         .build()
         .unwrap();
     let mut run = workflow.run("r");
-    run.react_until_satisfied(5_i64);
+    run.react_until_satisfied(5_i64).unwrap();
     assert_eq!(run.result::<i64>("r").unwrap(), Some(16));
 }
 
@@ -140,6 +140,6 @@ fn a_skipped_condition_is_told_as_skipped() {
 fn a_map_takes_several_parents_as_a_list() {
     let workflow = a_and_b().add(map("m", |x: i64| x + 100).after(["a", "b"])).build().unwrap();
     let mut run = workflow.run("r");
-    run.react_until_satisfied(5_i64);
+    run.react_until_satisfied(5_i64).unwrap();
     assert_eq!(run.results::<i64>("m").unwrap(), [106, 110]);
 }

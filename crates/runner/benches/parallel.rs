@@ -122,7 +122,7 @@ fn workflow(shape: &Shape, is_async: bool) -> Workflow {
 fn serial(workflow: &Workflow) -> Duration {
     let start = Instant::now();
     let mut run = workflow.run("r");
-    run.react_until_satisfied(1_u64);
+    run.react_until_satisfied(1_u64).unwrap();
     start.elapsed()
 }
 

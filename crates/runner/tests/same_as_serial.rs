@@ -67,7 +67,7 @@ fn options() -> impl Iterator<Item = Options> {
 fn assert_same(runtime: &Runtime, seed: u64, serial: &Workflow, parallel: &Workflow, inputs: &[i64]) {
     let count = u32::try_from(inputs.len()).unwrap();
     let mut run = planned(serial, inputs);
-    run.run_until_satisfied();
+    run.run_until_satisfied().unwrap();
     let expected = outcome(&run, serial, count);
     assert!(!expected.is_runnable);
     for options in options() {

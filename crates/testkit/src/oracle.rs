@@ -146,7 +146,23 @@ impl World<'_> {
                         }
                         Ok(sum)
                     };
-                    let folded = taken.and_then(|items| mended(part, fold_all(items)));
+                    // A fold that halts does not care what becomes of the items behind that.
+                    let halted = self.items_in_order(part, &place).and_then(|items| {
+                        let mut sum = fold.first(*initial);
+                        for item in items {
+                            let Some(item) = item.ok()? else { continue };
+                            let (next, is_last) = fold.next(*fault, &sum, &item).ok()?;
+                            if is_last {
+                                return Some(next);
+                            }
+                            sum = next;
+                        }
+                        None
+                    });
+                    let folded = match halted {
+                        Some(sum) => Ok(sum),
+                        None => taken.and_then(|items| mended(part, fold_all(items))),
+                    };
                     Cell { produced: folded.iter().cloned().collect(), given: folded }
                 }
                 Kind::State { fold, initial, fault, .. } => {
@@ -224,6 +240,18 @@ impl World<'_> {
             }
         }
         Ok(items)
+    }
+
+    /// Returns the items that a reduce of a map is given, in order: a value, nothing, or a failure.
+    fn items_in_order(&self, part: &Part, place: &[usize]) -> Option<Vec<Result<Option<Datum>, Why>>> {
+        let map = part.parents.first().and_then(|parent| self.scopes[*parent].last())?;
+        let count = self.items(&self.spec.parts[*map], place).ok()?.len();
+        let item = |item: usize| match self.taken(part, &[place, &[item]].concat()) {
+            Ok(item) => Ok(Some(item)),
+            Err(Why::Unsatisfied | Why::Skipped | Why::UpstreamSkipped) => Ok(None),
+            Err(why) => Err(why),
+        };
+        Some((0..count).map(item).collect())
     }
 
     fn is_true(&self, test: &Test, taken: &Datum) -> Result<bool, Trouble> {

@@ -53,7 +53,7 @@ fn workflow() -> Result<Workflow, BuildErrors> {
 /// Returns the labels in the order of the rules.
 fn labels(workflow: &Workflow, ticket: Ticket) -> Result<Vec<String>, Box<dyn Error>> {
     let mut run = workflow.run("ticket");
-    run.react_until_satisfied(ticket);
+    run.react_until_satisfied(ticket)?;
     Ok(run.productions().iter().map(|fact| fact.value.get()).collect::<Result<_, _>>()?)
 }
 

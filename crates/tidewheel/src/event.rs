@@ -25,7 +25,7 @@
 //! assert_eq!(again.result::<i64>("half")?, Some(10));
 //!
 //! // The same rules go on with it.
-//! again.react_until_satisfied(120_i64);
+//! again.react_until_satisfied(120_i64)?;
 //! assert_eq!(again.absence("both", 1), Some(Absence::UpstreamFailed));
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```

@@ -75,7 +75,7 @@
 //!
 //! let workflow = Workflow::new("numbers").add(step("inc", |x: i64| x + 1)).build()?;
 //! let mut run = workflow.run("run-1");
-//! run.react_until_satisfied(1_i64);
+//! run.react_until_satisfied(1_i64)?;
 //! let error: SignalError = run.plan_signal("dec", Value::new(1), None).unwrap_err();
 //! assert_eq!(error.to_string(), "the workflow has no component `dec`");
 //! let work = run.productions()[0].id;

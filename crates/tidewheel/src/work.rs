@@ -31,7 +31,7 @@
 //! // In a run, with values from outside, which reach no fact and no log.
 //! let workflow = Workflow::new("greeting").add(step("greet", greet)).build()?;
 //! let mut run = workflow.run("run-1").with_context(RunContext::new().scoped("greet", "greeting", "Ahoy"));
-//! run.react_until_satisfied("Ada".to_owned());
+//! run.react_until_satisfied("Ada".to_owned())?;
 //! assert_eq!(run.result::<String>("greet")?.as_deref(), Some("Ahoy, Ada!"));
 //!
 //! // What it returns is a value or a failure.

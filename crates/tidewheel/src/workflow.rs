@@ -37,7 +37,7 @@
 //! let workflow = builder.build()?;
 //!
 //! let mut run = workflow.run("run-1");
-//! run.react_until_satisfied("1 2 3 four 5".to_owned());
+//! run.react_until_satisfied("1 2 3 four 5".to_owned())?;
 //! assert_eq!(run.result::<i64>("sum")?, Some(78));
 //! assert_eq!(run.result::<i64>("first_large")?, Some(18));
 //! assert_eq!(run.result::<String>("odd_one")?.as_deref(), Some("78 is odd"));
@@ -73,6 +73,19 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
+//! A rule is a component once it has its reaction:
+//!
+//! ```
+//! use tidewheel::workflow::{RuleBuilder, Workflow, rule};
+//!
+//! let large: RuleBuilder = rule("large").when(|cents: &u64| *cents > 10_000);
+//! let workflow = Workflow::new("orders").add(large.then(|cents: u64| cents)).build()?;
+//! let mut run = workflow.run("run-1");
+//! run.react_until_satisfied(20_000_u64)?;
+//! assert_eq!(run.result::<u64>("large")?, Some(20_000));
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+//!
 //! What folds may be a function of your own, too:
 //!
 //! ```
@@ -88,6 +101,6 @@
 
 pub use tidewheel_core::workflow::{
     BuildError, BuildErrors, Component, ContextKey, Fold, IntoParents, IntoReducer, Meta, PortChecks,
-    Reducer, Test, Workflow, WorkflowBuilder, accumulator, all, any, compensation, cond, condition, map, not,
-    reduce, rule, state_machine, step, test,
+    Reducer, RuleBuilder, Test, Workflow, WorkflowBuilder, accumulator, all, any, compensation, cond,
+    condition, map, not, reduce, rule, state_machine, step, test,
 };

@@ -172,6 +172,11 @@ fn show(rules: &Rules, file: &str, arguments: &CheckArguments) -> Result<Exit, E
     for node in &nodes {
         show_node(&mut text, rules, node);
     }
+    let unmatched: Vec<String> =
+        unmatched(rules, &nodes).into_iter().map(|index| label(rules, index)).collect();
+    if !unmatched.is_empty() {
+        let _ = writeln!(text, "\nNo node above matches {}.", harmless(&unmatched.join(", ")));
+    }
     output::text(&text).map(|()| Exit::Succeeded)
 }
 
@@ -221,6 +226,11 @@ fn show_node(text: &mut String, rules: &Rules, node: &Node<'_>) {
     }
     let width = terminal::width(std::io::stdout());
     let _ = writeln!(text, "\n{}", wrapped(&Retries::of(node, policy).to_string(), width, "  "));
+}
+
+/// Returns the rules that match none of the nodes that were asked for; none if there are no such nodes.
+fn unmatched(rules: &Rules, nodes: &[Node<'_>]) -> Vec<usize> {
+    if nodes.is_empty() { Vec::new() } else { rules.unmatched(nodes.iter().map(|node| node.0)) }
 }
 
 /// Returns how messages name a rule.
@@ -371,6 +381,8 @@ struct ValidForm {
     valid: bool,
     rules: Vec<Value>,
     unreachable: Vec<UnreachableForm>,
+    /// The rules that match none of the nodes.
+    unmatched: Vec<usize>,
     nodes: Vec<NodeForm>,
 }
 
@@ -403,12 +415,14 @@ impl ValidForm {
         let records = rules.to_records();
         let rule = |record: &String| serde_json::from_str(record).expect("invariant: a record is JSON");
         let unreachable = rules.unreachable().into_iter();
+        let nodes = Node::all(arguments);
         Self {
             version: VERSION,
             valid: true,
             rules: records.iter().map(rule).collect(),
             unreachable: unreachable.map(|(rule, behind)| UnreachableForm { rule, behind }).collect(),
-            nodes: Node::all(arguments).iter().map(|node| NodeForm::of(node, rules)).collect(),
+            unmatched: unmatched(rules, &nodes),
+            nodes: nodes.iter().map(|node| NodeForm::of(node, rules)).collect(),
         }
     }
 }

@@ -237,8 +237,7 @@ fn policy_check() {
               The kind of the nodes; a step if not given
 
               [possible values: step, condition, rule, join, map, reduce, accumulator, state_machine,
-              fsm, aggregate, compensation, saga, process_manager, sub_workflow, builtin, shell, agent,
-              gate]
+              compensation, builtin, shell, agent, gate]
 
           --tag <TAG>
               A tag of the nodes; may be given several times

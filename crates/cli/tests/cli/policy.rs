@@ -105,6 +105,8 @@ fn a_node_gets_the_first_rule_that_matches() {
       metadata             = {}          # default
 
       delays before retries: 200ms, 300ms, 450ms, 675ms
+
+    No node above matches policies[1] (pattern ^llm_), policies[3] (kinds map, reduce).
     "#);
 }
 
@@ -410,7 +412,7 @@ fn an_unknown_kind_is_refused_with_the_kinds() {
     assert_snapshot!(check(RULES, &["--kind", "stepp"]), @"
     --- stderr
     error: invalid value 'stepp' for '--kind <KIND>'
-      [possible values: step, condition, rule, join, map, reduce, accumulator, state_machine, fsm, aggregate, compensation, saga, process_manager, sub_workflow, builtin, shell, agent, gate]
+      [possible values: step, condition, rule, join, map, reduce, accumulator, state_machine, compensation, builtin, shell, agent, gate]
 
       tip: a similar value exists: 'step'
 
@@ -454,7 +456,8 @@ fn programs_get_the_winners_as_data() {
     let ran = check(RULES, &["--name", "llm_judge", "--format", "json"]).succeeded();
     let report: Value = serde_json::from_str(&ran.out).expect("JSON");
     let keys = |value: &Value| value.as_object().expect("an object").keys().cloned().collect::<Vec<_>>();
-    assert_eq!(keys(&report), ["nodes", "rules", "unreachable", "valid", "version"]);
+    assert_eq!(keys(&report), ["nodes", "rules", "unmatched", "unreachable", "valid", "version"]);
+    assert_eq!(report["unmatched"], serde_json::json!([0, 2, 3]));
     assert_eq!((&report["version"], &report["valid"]), (&1.into(), &true.into()));
     let node = &report["nodes"][0];
     assert_eq!(keys(node), ["kind", "name", "policy", "retries", "rule", "said", "tags"]);

@@ -69,6 +69,11 @@ pub(crate) enum Form<'a> {
         lineage: u32,
         item: ArrivalForm,
     },
+    FanInHalted {
+        node: Cow<'a, str>,
+        lineage: u32,
+        items: u32,
+    },
     FanInCompleted {
         node: Cow<'a, str>,
         lineage: u32,

@@ -92,6 +92,9 @@ impl Form<'_> {
             Self::FanInReceived { node, lineage, item } => {
                 Event::FanInReceived { node: found(node)?, lineage, item: item.into() }
             }
+            Self::FanInHalted { node, lineage, items } => {
+                Event::FanInHalted { node: found(node)?, lineage, items }
+            }
             Self::FanInCompleted { node, lineage } => Event::FanInCompleted { node: found(node)?, lineage },
             Self::StateQueued { node, lineage, input } => {
                 Event::StateQueued { node: found(node)?, lineage, input: input.into() }

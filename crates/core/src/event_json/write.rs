@@ -85,6 +85,9 @@ impl<'a> Form<'a> {
             Event::FanInReceived { node, lineage, item } => {
                 Self::FanInReceived { node: name(*node), lineage: *lineage, item: (*item).into() }
             }
+            Event::FanInHalted { node, lineage, items } => {
+                Self::FanInHalted { node: name(*node), lineage: *lineage, items: *items }
+            }
             Event::FanInCompleted { node, lineage } => {
                 Self::FanInCompleted { node: name(*node), lineage: *lineage }
             }

@@ -74,7 +74,15 @@ pub struct RunnableRef {
 pub(crate) enum Input {
     Value(Value),
     Values(Vec<Value>),
-    State { state: Value, input: Value },
+    /// The items of a list: all that came of it, or those up to where the reducer halted.
+    Items {
+        items: Vec<Value>,
+        is_whole: bool,
+    },
+    State {
+        state: Value,
+        input: Value,
+    },
 }
 
 impl Runnable {
@@ -279,7 +287,7 @@ impl Input {
     pub(super) fn whole(&self) -> Value {
         match self {
             Self::Value(value) | Self::State { input: value, .. } => value.clone(),
-            Self::Values(values) => Value::several(values.clone()),
+            Self::Values(values) | Self::Items { items: values, .. } => Value::several(values.clone()),
         }
     }
 }

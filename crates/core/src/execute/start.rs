@@ -11,7 +11,7 @@ use crate::fact::Value;
 use crate::policy::{Compensation, Failure, Kind};
 use crate::verdict::{Turn, Verdicts};
 use crate::work::{Context, ContextParts, Running, Work, call_user};
-use crate::workflow::{Check, Graph, Op, Reducer};
+use crate::workflow::{Check, Fold, Graph, Op, Reducer};
 
 impl Runnable {
     pub(super) fn start(&self) -> Started {
@@ -67,12 +67,17 @@ impl Runnable {
             (Op::FanOut { work, .. }, Input::Value(list)) => {
                 Started::Over(work.split(list).map_or_else(Outcome::Failed, Outcome::FannedOut))
             }
-            (Op::FanIn { reducer, .. }, Input::Values(items)) => {
-                Started::Over(caught(|| (reducer.fold)(&self.context_of(reducer), items)))
+            (Op::FanIn { reducer, .. }, Input::Items { items, is_whole }) => {
+                Started::Over(caught(|| match (reducer.fold)(&self.context_of(reducer), items)? {
+                    Fold::Continue(_) if !is_whole => Err(unstable(items.len())),
+                    Fold::Continue(value) | Fold::Halt(value) => Ok(value),
+                }))
             }
-            (Op::FanIn { reducer, .. }, Input::Value(list)) => {
-                Started::Over(caught(|| (reducer.fold)(&self.context_of(reducer), &(reducer.split)(list)?)))
-            }
+            (Op::FanIn { reducer, .. }, Input::Value(list)) => Started::Over(caught(|| {
+                match (reducer.fold)(&self.context_of(reducer), &(reducer.split)(list)?)? {
+                    Fold::Continue(value) | Fold::Halt(value) => Ok(value),
+                }
+            })),
             (Op::State(stateful), Input::State { state, input }) => {
                 Started::Over(caught(|| (stateful.next)(state, input)))
             }
@@ -181,6 +186,13 @@ pub(super) fn completed(result: Result<Value, Failure>) -> Outcome {
         Ok(value) => Outcome::Completed(value),
         Err(failure) => Outcome::Failed(failure),
     }
+}
+
+/// Says that a reducer halted when it was looked at, and did not when it was run: the other items were not awaited.
+fn unstable(items: usize) -> Failure {
+    let message =
+        format!("the reducer halted after {items} items and goes on now: it must answer the same each time");
+    Failure::new(message).code("unstable")
 }
 
 fn caught(work: impl FnOnce() -> Result<Value, Failure>) -> Outcome {

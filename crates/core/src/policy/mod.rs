@@ -10,6 +10,7 @@ mod breaker;
 mod budget;
 mod check;
 mod functions;
+mod idle;
 mod job;
 mod matcher;
 mod options;

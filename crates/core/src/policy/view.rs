@@ -30,18 +30,8 @@ word_enum! {
         Accumulator = "accumulator",
         /// A state with reactions.
         StateMachine = "state_machine",
-        /// Named states and events.
-        Fsm = "fsm",
-        /// Commands that become events.
-        Aggregate = "aggregate",
         /// Undoes what another component did.
         Compensation = "compensation",
-        /// Transactions with compensations.
-        Saga = "saga",
-        /// Events that become commands.
-        ProcessManager = "process_manager",
-        /// A workflow in a workflow.
-        SubWorkflow = "sub_workflow",
         /// A job that the scheduler itself runs.
         Builtin = "builtin",
         /// A job that is a shell command.

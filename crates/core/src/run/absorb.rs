@@ -4,7 +4,7 @@ use std::cmp::Ordering;
 use std::collections::VecDeque;
 
 use super::row::{
-    ActRow, CausedRow, FactRow, FailureRow, FanRow, FoldRow, JoinRow, LineageRow, Status, UndoRow,
+    ActRow, CausedRow, FactRow, FailureRow, FanRow, FoldRow, Item, JoinRow, LineageRow, Status, UndoRow,
 };
 use super::state::{Run, index};
 use crate::event::{ActIx, Event, FactIx, Hold, LineageIx, Phase};
@@ -58,11 +58,18 @@ impl Run {
                 let item = self.lineages[*lineage as usize];
                 let list = item.parent.unwrap_or(*lineage);
                 if let Some(row) = self.folds.get_mut(&(*node, list)) {
-                    match arrival {
-                        Ok(fact) => row.items[item.index as usize] = Some(*fact),
-                        Err(why) => row.failed += u32::from(why.is_failure()),
-                    }
+                    row.items[item.index as usize] = match arrival {
+                        Ok(fact) => Item::Came(*fact),
+                        Err(why) if why.is_failure() => Item::Failed,
+                        Err(_) => Item::Absent,
+                    };
+                    row.failed += u32::from(row.items[item.index as usize] == Item::Failed);
                     row.left = row.left.saturating_sub(1);
+                }
+            }
+            Event::FanInHalted { node, lineage, items } => {
+                if let Some(row) = self.folds.get_mut(&(*node, *lineage)) {
+                    row.halted = Some(*items);
                 }
             }
             Event::StateQueued { node, lineage, input } => {
@@ -191,7 +198,8 @@ impl Run {
         if let Some(fact) = fact {
             for fan_in in fan_ins {
                 if self.sees(*fan_in, lineage) {
-                    let row = FoldRow { fact, items: vec![None; count as usize], left: count, failed: 0 };
+                    let items = vec![Item::Awaited; count as usize];
+                    let row = FoldRow { fact, items, left: count, failed: 0, halted: None };
                     self.folds.insert((*fan_in, lineage), row);
                 }
             }

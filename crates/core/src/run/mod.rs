@@ -5,6 +5,6 @@ mod absorb;
 mod row;
 mod state;
 
-pub(crate) use row::{ActRow, FactRow, FanRow, JoinRow, RegisteredRow, Status};
+pub(crate) use row::{ActRow, FactRow, FanRow, FoldRow, Item, JoinRow, RegisteredRow, Status};
 pub use state::Run;
 pub(crate) use state::index;

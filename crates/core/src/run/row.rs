@@ -100,10 +100,36 @@ impl JoinRow {
 pub(crate) struct FoldRow {
     /// The list.
     pub(crate) fact: FactIx,
-    pub(crate) items: Vec<Option<FactIx>>,
+    pub(crate) items: Vec<Item>,
     pub(crate) left: u32,
     /// How many items failed.
     pub(crate) failed: u32,
+    /// How many items count, if the reducer halted before it had all.
+    pub(crate) halted: Option<u32>,
+}
+
+impl FoldRow {
+    /// Returns the items that are folded.
+    pub(crate) fn came(&self) -> impl Iterator<Item = FactIx> {
+        let count = self.halted.map_or(self.items.len(), |count| count as usize);
+        self.items[..count].iter().filter_map(|item| match item {
+            Item::Came(fact) => Some(*fact),
+            Item::Awaited | Item::Absent | Item::Failed => None,
+        })
+    }
+}
+
+/// What is known of an item of a fold.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Item {
+    /// Nothing yet.
+    Awaited,
+    /// It is through.
+    Came(FactIx),
+    /// It will not come, and nothing went wrong.
+    Absent,
+    /// It will not come, because something failed.
+    Failed,
 }
 
 #[derive(Clone, Copy, Debug)]

@@ -11,6 +11,7 @@ use crate::document::Problem;
 use crate::event::{Absence, ActIx, Event, FactIx, LineageIx, Undo};
 use crate::execute::runnable_id;
 use crate::fact::{RunId, RunnableId};
+use crate::fold::Looks;
 use crate::policy::{NodeInfo, Overlay, Resolved, Rules};
 use crate::time::Timestamp;
 use crate::verdict::KeptVerdicts;
@@ -96,6 +97,8 @@ pub struct Run {
     /// What named conditions said of facts that are still asked about, where some are handed out. A replay begins
     /// without it: conditions are asked again then.
     pub(crate) verdicts: KeptVerdicts,
+    /// Where reducers that may halt were looked at up to. A replay begins without it: they are looked at again then.
+    pub(crate) looks: Looks,
     /// What the last call changed.
     pub(crate) events: Vec<Event>,
 }
@@ -138,6 +141,7 @@ impl Workflow {
             read: BTreeMap::new(),
             next_input: BTreeMap::new(),
             verdicts: KeptVerdicts::default(),
+            looks: Looks::default(),
             events: Vec::new(),
         }
     }

@@ -32,7 +32,7 @@ use crate::workflow::Meta;
 /// let workflow = Workflow::new("payment").add(step("charge", charge).needs("api_key")).build()?;
 /// let context = RunContext::new().scoped("charge", "api_key", "sk_1");
 /// let mut run = workflow.run("run-1").with_context(context);
-/// run.react_until_satisfied(500_u64);
+/// run.react_until_satisfied(500_u64)?;
 /// assert_eq!(run.result::<String>("charge")?.as_deref(), Some("500 cents with sk_1, attempt 0"));
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
@@ -152,8 +152,8 @@ impl Context {
     /// // The same over attempts and restarts, so that whoever is asked twice can tell.
     /// let pay = step("pay", |context: Context, cents: u64| (context.idempotency_key(), cents));
     /// let mut run = Workflow::new("payment").add(pay).build()?.run("run-1");
-    /// run.react_until_satisfied(500_u64);
-    /// run.react_until_satisfied(500_u64);
+    /// run.react_until_satisfied(500_u64)?;
+    /// run.react_until_satisfied(500_u64)?;
     /// let paid = run.results::<(String, u64)>("pay")?;
     /// assert_ne!(paid[0].0, paid[1].0); // two inputs are two payments
     /// # Ok::<(), Box<dyn std::error::Error>>(())

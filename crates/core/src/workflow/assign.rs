@@ -11,6 +11,8 @@ use crate::policy::{Failure, Resolved, Rules};
 pub(crate) struct Assigned {
     pub(crate) rules: Rules,
     nodes: Vec<Assignment>,
+    /// Whether the policy of some node changes anything.
+    pub(crate) acts: bool,
     /// Whether some condition is handed out like a step: then answers are kept for others that ask for them.
     pub(crate) hands_out_conditions: bool,
 }
@@ -53,7 +55,8 @@ impl Assigned {
         let is_asked = |node: &Node| matches!(node.op, Op::Condition(_) | Op::Rule { .. });
         let hands_out_conditions =
             nodes.iter().zip(&assigned).any(|(node, given)| is_asked(node) && !given.looks_inline);
-        Self { rules, nodes: assigned, hands_out_conditions }
+        let acts = assigned.iter().any(|given| !given.is_plain);
+        Self { rules, nodes: assigned, acts, hands_out_conditions }
     }
 
     pub(crate) fn policy(&self, node: NodeIx) -> &Arc<Resolved> {

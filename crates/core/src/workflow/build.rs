@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use super::check::{check_compensations, check_names, find_cycle, sound_parts};
+use super::check::{check_compensations, check_idle, check_names, find_cycle, sound_parts};
 use super::component::Component;
 use super::error::{BuildError, BuildErrors};
 use super::graph::Workflow;
@@ -18,6 +18,8 @@ pub struct WorkflowBuilder {
     version: u32,
     components: Vec<Component>,
     policies: Vec<(Matcher, Policy)>,
+    /// How many of them were put before the others.
+    overriding: usize,
     pub(super) declared: Declared,
 }
 
@@ -28,6 +30,7 @@ impl WorkflowBuilder {
             version: 1,
             components: Vec::new(),
             policies: Vec::new(),
+            overriding: 0,
             declared: Declared::default(),
         }
     }
@@ -61,7 +64,7 @@ impl WorkflowBuilder {
     ///     .pipeline([step("inc", |x: i64| x + 1), step("double", |x: i64| x * 2)])
     ///     .build()?;
     /// let mut run = workflow.run("run-1");
-    /// run.react_until_satisfied(20_i64);
+    /// run.react_until_satisfied(20_i64)?;
     /// assert_eq!(run.result::<i64>("double")?, Some(42));
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
@@ -80,7 +83,8 @@ impl WorkflowBuilder {
         self
     }
 
-    /// Removes a component; what came after it comes after its parents. An unknown name changes nothing.
+    /// Removes a component, and the rules of policy for its name; what came after it comes after its parents. An
+    /// unknown name changes nothing.
     ///
     /// ```
     /// # use tidewheel_core as tidewheel;
@@ -92,7 +96,7 @@ impl WorkflowBuilder {
     ///     step("double", |x: i64| x * 2),
     /// ]);
     /// let mut run = numbers.remove("square").build()?.run("run-1");
-    /// run.react_until_satisfied(20_i64);
+    /// run.react_until_satisfied(20_i64)?;
     /// assert_eq!(run.result::<i64>("double")?, Some(42)); // now right after `inc`
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
@@ -102,6 +106,9 @@ impl WorkflowBuilder {
             return self;
         };
         let removed = self.components.remove(index);
+        let is_for_it = |(matcher, _): &(Matcher, Policy)| matches!(matcher, Matcher::Name(of) if of == name);
+        self.overriding -= self.policies[..self.overriding].iter().filter(|rule| is_for_it(rule)).count();
+        self.policies.retain(|rule| !is_for_it(rule));
         for component in &mut self.components {
             if component.after.iter().any(|parent| parent == name) {
                 let parents = std::mem::take(&mut component.after);
@@ -123,7 +130,7 @@ impl WorkflowBuilder {
     /// let numbers = Workflow::new("numbers").add(step("inc", |x: i64| x + 1));
     /// let report = Workflow::new("report").add(step("say", |x: i64| format!("it is {x}")).after("inc"));
     /// let mut run = numbers.merge(report).build()?.run("run-1");
-    /// run.react_until_satisfied(41_i64);
+    /// run.react_until_satisfied(41_i64)?;
     /// assert_eq!(run.result::<String>("say")?.as_deref(), Some("it is 42"));
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
@@ -157,10 +164,11 @@ impl WorkflowBuilder {
         self
     }
 
-    /// Adds a rule of policy before the ones that are there.
+    /// Adds a rule of policy before the ones that are there. It may take the place of some of them.
     #[must_use]
     pub fn policy_first(mut self, matcher: Matcher, policy: Policy) -> Self {
         self.policies.insert(0, (matcher, policy));
+        self.overriding += 1;
         self
     }
 
@@ -168,6 +176,7 @@ impl WorkflowBuilder {
     #[must_use]
     pub fn policies(mut self, policies: impl IntoIterator<Item = (Matcher, Policy)>) -> Self {
         self.policies = policies.into_iter().collect();
+        self.overriding = 0;
         self
     }
 
@@ -182,6 +191,23 @@ impl WorkflowBuilder {
     /// assert!(errors.to_string().contains("inc"), "{errors}");
     /// ```
     ///
+    /// A rule of policy that would never act is refused, too: one whose name, pattern, tag or kind no component has, and
+    /// one behind another rule that matches all that it matches. Rules for components that a run is to get later belong
+    /// to the definition that has those components, or to the run.
+    ///
+    /// ```
+    /// # use tidewheel_core as tidewheel;
+    /// use tidewheel::policy::{Policy, name};
+    /// use tidewheel::workflow::{Workflow, step};
+    ///
+    /// let charge = step("charge", |cents: u64| cents);
+    /// let orders = Workflow::new("orders").add(charge).policy(name("chrage"), Policy::new().max_retries(3));
+    /// assert_eq!(
+    ///     orders.build().unwrap_err().to_string(),
+    ///     "policies[0].match.name: matches nothing: no node is named `chrage` (did you mean `charge`?)",
+    /// );
+    /// ```
+    ///
     /// # Errors
     /// Everything that is wrong, each with the name of its component.
     pub fn build(self) -> Result<Workflow, BuildErrors> {
@@ -192,6 +218,7 @@ impl WorkflowBuilder {
         });
         check_names(&self.components, &mut errors);
         check_compensations(&self.components, &rules, &mut errors);
+        check_idle(self.components.iter().map(Component::info), &rules, self.overriding, &mut errors);
         if let Some(cycle) = find_cycle(&self.components) {
             errors.push(BuildError::Cycle { path: cycle });
         }

@@ -9,7 +9,9 @@ use super::component::{Body, Component};
 use super::error::BuildError;
 use super::lower::parents_first;
 use super::rule::Test;
+use crate::document::Problems;
 use crate::policy::{Kind, NodeInfo, Rules};
+use crate::query::nearest_names;
 
 pub(super) fn check_names(components: &[Component], errors: &mut Vec<BuildError>) {
     let mut seen = BTreeSet::new();
@@ -27,8 +29,9 @@ pub(super) fn check_names(components: &[Component], errors: &mut Vec<BuildError>
         .collect();
     for component in components {
         for meta in component.extras.reads.iter().filter(|meta| !seen.contains(meta.component())) {
+            let nearest = nearest_names(meta.component(), seen.iter().copied());
             let (component, reads) = (component.name.clone(), meta.to_string());
-            errors.push(BuildError::UnknownMeta { component, reads });
+            errors.push(BuildError::UnknownMeta { component, reads, nearest });
         }
         for parent in component.after.iter().filter(|parent| !seen.contains(parent.as_str())) {
             errors.push(BuildError::UnknownParent {
@@ -37,13 +40,10 @@ pub(super) fn check_names(components: &[Component], errors: &mut Vec<BuildError>
                 known: seen.iter().take(9).map(|name| (*name).to_owned()).collect(),
             });
         }
-        if let Body::Rule { test, reaction } = &component.body {
-            if reaction.is_none() {
-                errors.push(BuildError::IncompleteRule { rule: component.name.clone(), what: "then" });
-            }
+        if let Body::Rule { test, .. } = &component.body {
             match test {
                 None => {
-                    errors.push(BuildError::IncompleteRule { rule: component.name.clone(), what: "when" });
+                    errors.push(BuildError::IncompleteRule { rule: component.name.clone() });
                 }
                 Some(test) => {
                     for condition in needs(test).filter(|name| !conditions.contains(name)) {
@@ -86,6 +86,17 @@ fn check_undone(undoing: &BTreeSet<&str>, rules: &Rules, errors: &mut Vec<BuildE
     for name in rules.compensations().filter(|name| !undoing.contains(name)) {
         errors.push(BuildError::NoCompensation { name: name.to_owned() });
     }
+}
+
+/// Finds the rules of a definition that would never act on any of its nodes.
+pub(super) fn check_idle<'n>(
+    nodes: impl Iterator<Item = NodeInfo<'n>> + Clone,
+    rules: &Rules,
+    overriding: usize,
+    errors: &mut Vec<BuildError>,
+) {
+    let idle = rules.idle(nodes, overriding).into_iter().map(|(_, problem)| problem).collect();
+    errors.extend(Problems::check(idle, ()).err().map(BuildError::Policies));
 }
 
 /// Finds a circle and the way round it.
@@ -139,9 +150,8 @@ pub(super) fn sound_parts(components: &[Component]) -> Vec<Component> {
     for index in parents_first(components) {
         let component = &components[index];
         let is_whole = match &component.body {
-            Body::Rule { test, reaction } => {
-                reaction.is_some()
-                    && test.as_ref().is_some_and(|test| needs(test).all(|name| sound.contains_key(name)))
+            Body::Rule { test, .. } => {
+                test.as_ref().is_some_and(|test| needs(test).all(|name| sound.contains_key(name)))
             }
             Body::Step(_)
             | Body::Condition(_)

@@ -4,7 +4,7 @@ use super::extras::Extras;
 use super::parents::IntoParents;
 use super::rule::{IntoReducer, Reducer, Stateful, Test, rule};
 use crate::fact::Payload;
-use crate::policy::Kind;
+use crate::policy::{Kind, NodeInfo};
 use crate::work::{IntoWork, PortType, Work};
 
 /// One component, to be added to a workflow.
@@ -25,7 +25,7 @@ pub struct Component {
 pub(crate) enum Body {
     Step(Work),
     Condition(Work),
-    Rule { test: Option<Test>, reaction: Option<Work> },
+    Rule { test: Option<Test>, reaction: Work },
     Map(Work),
     Reduce { reducer: Reducer, takes: PortType, gives: PortType },
     Accumulator { stateful: Stateful, takes: PortType, gives: PortType, kind: Kind },
@@ -90,8 +90,8 @@ pub fn compensation<M>(name: impl Into<String>, undo: impl IntoWork<M>) -> Compo
 ///     .add(step("thank", |cents: i64| format!("{cents} is a lot!")).after("large"))
 ///     .build()?;
 /// let mut run = workflow.run("run-1");
-/// run.react_until_satisfied(500_i64);
-/// run.react_until_satisfied(20_000_i64);
+/// run.react_until_satisfied(500_i64)?;
+/// run.react_until_satisfied(20_000_i64)?;
 /// assert_eq!(run.results::<String>("thank")?, ["20000 is a lot!"]);
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
@@ -110,7 +110,7 @@ pub fn condition<M>(name: impl Into<String>, test: impl IntoWork<M>) -> Componen
 ///     .add(step("square", |length: usize| length * length).after("length"))
 ///     .build()?;
 /// let mut run = workflow.run("run-1");
-/// run.react_until_satisfied(vec!["a".to_owned(), "big".to_owned()]);
+/// run.react_until_satisfied(vec!["a".to_owned(), "big".to_owned()])?;
 /// assert_eq!(run.results::<usize>("square")?, [1, 9]);
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
@@ -132,7 +132,7 @@ pub fn map<M>(name: impl Into<String>, work: impl IntoWork<M>) -> Component {
 ///     .add(reduce("sum", 0, |sum: i64, x: i64| sum + x).after("double"))
 ///     .build()?;
 /// let mut run = workflow.run("run-1");
-/// run.react_until_satisfied(vec![1_i64, 2, 3]);
+/// run.react_until_satisfied(vec![1_i64, 2, 3])?;
 /// assert_eq!(run.result::<i64>("sum")?, Some(12));
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
@@ -156,8 +156,8 @@ pub fn reduce<A: Payload, M>(
 ///     .add(accumulator("balance", 0, |balance: i64, cents: i64| balance + cents))
 ///     .build()?;
 /// let mut run = workflow.run("run-1");
-/// run.react_until_satisfied(500_i64);
-/// run.react_until_satisfied(-200_i64);
+/// run.react_until_satisfied(500_i64)?;
+/// run.react_until_satisfied(-200_i64)?;
 /// assert_eq!(run.result::<i64>("balance")?, Some(300));
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
@@ -189,8 +189,8 @@ where
 ///     )
 ///     .build()?;
 /// let mut run = workflow.run("run-1");
-/// run.react_until_satisfied(60_i64);
-/// run.react_until_satisfied(50_i64);
+/// run.react_until_satisfied(60_i64)?;
+/// run.react_until_satisfied(50_i64)?;
 /// assert_eq!(run.results::<String>("level.full")?, ["110 litres"]);
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
@@ -240,7 +240,7 @@ impl Component {
     ///     .add(step("pair", |one: i64, two: i64| (one, two)).after(["inc", "double"]))
     ///     .build()?;
     /// let mut run = workflow.run("run-1");
-    /// run.react_until_satisfied(20_i64);
+    /// run.react_until_satisfied(20_i64)?;
     /// assert_eq!(run.result::<(i64, i64)>("pair")?, Some((21, 40)));
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
@@ -293,6 +293,11 @@ impl Component {
         let reaction = rule(format!("{}.{name}", self.name)).when(when).then(then).after(self.name.clone());
         self.attached.push(reaction);
         self
+    }
+
+    /// Returns what policies see of it.
+    pub(super) fn info(&self) -> NodeInfo<'_> {
+        NodeInfo { name: Some(&self.name), kind: self.kind(), tags: &self.tags }
     }
 
     pub(crate) const fn kind(&self) -> Kind {

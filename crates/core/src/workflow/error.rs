@@ -3,6 +3,7 @@
 use std::fmt;
 
 use crate::document::Problems;
+use crate::query::near;
 use crate::work::PortType;
 
 /// One thing that is wrong.
@@ -103,12 +104,14 @@ pub enum BuildError {
         condition: String,
     },
     /// A component reads a value of one that is not there.
-    #[error("{component}: reads {reads}, but there is no such component")]
+    #[error("{component}: reads {reads}, but there is no such component{}", near(.nearest))]
     UnknownMeta {
         /// The component.
         component: String,
         /// What it reads.
         reads: String,
+        /// The names that are nearest to it.
+        nearest: Vec<String>,
     },
     /// A join of parts that belong to different maps.
     #[error("{component}: joins `{one}` and `{other}`, which are not items of the same map (reduce first)")]
@@ -120,13 +123,11 @@ pub enum BuildError {
         /// The other.
         other: String,
     },
-    /// A rule has no reaction or no condition.
-    #[error("{rule}: has no {what}")]
+    /// A rule has no condition.
+    #[error("{rule}: has no when (a step runs for every fact: write step(\"{rule}\", …))")]
     IncompleteRule {
         /// The rule.
         rule: String,
-        /// What is missing.
-        what: &'static str,
     },
     /// A component comes after one that undoes something, or that one comes after others.
     #[error("{component}: comes after `{parent}`, but what undoes something stands by itself")]

@@ -104,7 +104,7 @@ impl Component {
     ///     _ => Ok(()),
     /// });
     /// let mut run = Workflow::new("payment").add(charge).build()?.run("run-1");
-    /// run.react_until_satisfied(0_u64);
+    /// run.react_until_satisfied(0_u64)?;
     /// assert_eq!(run.failures()[0].failure.message, "nothing to charge");
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
@@ -145,7 +145,7 @@ impl Component {
     ///     )
     ///     .build()?;
     /// let mut run = workflow.run("run-1");
-    /// run.react_until_satisfied(5_u32);
+    /// run.react_until_satisfied(5_u32)?;
     /// assert_eq!(run.result::<String>("say")?.as_deref(), Some("5 more, 0 before"));
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
@@ -184,7 +184,7 @@ impl Component {
     ///     format!("{cents} cents, {}", context.value("region").and_then(|region| region.as_str()).unwrap_or("?"))
     /// });
     /// let mut run = Workflow::new("payment").add(charge.needs_or("region", "eu")).build()?.run("run-1");
-    /// run.react_until_satisfied(500_u64);
+    /// run.react_until_satisfied(500_u64)?;
     /// assert_eq!(run.result::<String>("charge")?.as_deref(), Some("500 cents, eu"));
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```

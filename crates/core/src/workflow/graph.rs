@@ -12,6 +12,7 @@ use super::error::{BuildError, BuildErrors};
 use super::extras::{ContextKey, Extras};
 use super::ports::Ports;
 use super::rule::{Reducer, Stateful};
+use crate::document::Problems;
 use crate::fact::{NodeId, Value};
 use crate::policy::{Kind, Matcher, NodeInfo, Policy, Rule, Rules};
 use crate::work::{PortType, RunContext, Work};
@@ -251,18 +252,16 @@ impl Workflow {
         &self,
         policies: impl IntoIterator<Item = (Matcher, Policy)>,
     ) -> Result<Self, BuildErrors> {
-        let rules =
-            Rules::new(policies).map_err(|problems| BuildErrors(vec![BuildError::Policies(problems)]))?;
-        self.under(rules)
+        self.under(policies, |_, _| true)
     }
 
-    /// Returns the same definition with a rule of policy before its own.
+    /// Returns the same definition with a rule of policy before its own. It may take the place of some of them.
     ///
     /// # Errors
     /// As of [`Workflow::with_policies`].
     pub fn prepend_policy(&self, matcher: Matcher, policy: Policy) -> Result<Self, BuildErrors> {
         let own = self.rules().as_slice().iter().map(Rule::written);
-        self.with_policies(std::iter::once((matcher, policy)).chain(own))
+        self.under(std::iter::once((matcher, policy)).chain(own), |index, _| index == 0)
     }
 
     /// Returns the same definition with a rule of policy after its own.
@@ -271,10 +270,23 @@ impl Workflow {
     /// As of [`Workflow::with_policies`].
     pub fn append_policy(&self, matcher: Matcher, policy: Policy) -> Result<Self, BuildErrors> {
         let own = self.rules().as_slice().iter().map(Rule::written);
-        self.with_policies(own.chain(std::iter::once((matcher, policy))))
+        self.under(own.chain(std::iter::once((matcher, policy))), |index, count| index + 1 == count)
     }
 
-    fn under(&self, rules: Rules) -> Result<Self, BuildErrors> {
+    /// Puts the nodes under other rules. Of those, the ones that `is_new` says may not be idle, by their index and the
+    /// number of all rules.
+    fn under(
+        &self,
+        policies: impl IntoIterator<Item = (Matcher, Policy)>,
+        is_new: impl Fn(usize, usize) -> bool,
+    ) -> Result<Self, BuildErrors> {
+        let refused = |problems| BuildErrors(vec![BuildError::Policies(problems)]);
+        let rules = Rules::new(policies).map_err(refused)?;
+        let running = self.0.nodes.iter().filter(|node| !matches!(node.op, Op::Join)).map(Node::info);
+        let idle = rules.idle(running, 0).into_iter();
+        let idle =
+            idle.filter(|(index, _)| is_new(*index, rules.as_slice().len())).map(|(_, problem)| problem);
+        Problems::check(idle.collect(), ()).map_err(refused)?;
         let mut errors = Vec::new();
         check_undoing(self.0.nodes.iter().map(Node::info), &rules, &mut errors);
         if !errors.is_empty() {

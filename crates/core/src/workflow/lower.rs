@@ -77,7 +77,7 @@ impl<'c> Lowering<'c> {
         let takes = match &component.body {
             Body::Step(work) | Body::Condition(work) | Body::Map(work) => Some(work.inputs()),
             Body::Compensation(_) => None,
-            Body::Rule { reaction, .. } => reaction.as_ref().map(Work::inputs),
+            Body::Rule { reaction, .. } => Some(reaction.inputs()),
             Body::Reduce { .. } | Body::Accumulator { .. } => None,
         };
         if let Some(takes) = takes {
@@ -102,7 +102,7 @@ impl<'c> Lowering<'c> {
                 let gives = self.given(&parents);
                 self.push_after(component, &parents, Op::Condition(work.clone()), gives);
             }
-            Body::Rule { test: Some(test), reaction: Some(reaction) } => {
+            Body::Rule { test: Some(test), reaction } => {
                 // The conditions it refers to may come later; they are found when all nodes are there.
                 let (op, gives) = (
                     Op::Rule { test: Check::All(Vec::new()), reaction: reaction.clone() },

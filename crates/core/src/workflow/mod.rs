@@ -22,4 +22,5 @@ pub use graph::Workflow;
 pub(crate) use graph::{Check, Edge, Graph, Node, NodeIx, Op};
 pub use parents::IntoParents;
 pub use ports::PortChecks;
-pub use rule::{Fold, IntoReducer, Reducer, Test, all, any, cond, not, rule, test};
+pub(crate) use rule::Look;
+pub use rule::{Fold, IntoReducer, Reducer, RuleBuilder, Test, all, any, cond, not, rule, test};

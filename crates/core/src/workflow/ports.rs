@@ -70,7 +70,7 @@ impl WorkflowBuilder {
     ///
     /// let workflow = builder.input::<String>().output("letters", "length").build()?;
     /// let mut run = workflow.run("first");
-    /// run.react_until_satisfied("tidewheel".to_owned());
+    /// run.react_until_satisfied("tidewheel".to_owned())?;
     /// assert_eq!(run.output::<usize>("letters")?, Some(9));
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
@@ -144,7 +144,7 @@ fn takes(component: &Component) -> Option<PortType> {
     let list = |item: PortType| PortType::List(Box::new(item));
     match &component.body {
         Body::Step(work) | Body::Condition(work) => argument(work),
-        Body::Rule { reaction, .. } => reaction.as_ref().and_then(argument),
+        Body::Rule { reaction, .. } => argument(reaction),
         Body::Map(work) => argument(work).map(list),
         Body::Reduce { takes, .. } => Some(list(takes.clone())),
         Body::Accumulator { takes, .. } => Some(takes.clone()),

@@ -34,7 +34,7 @@ pub enum Test {
 ///     .add(rule("letter").when_all(cond("heavy")).then(|grams: u32| grams))
 ///     .build()?;
 /// let mut run = workflow.run("run-1");
-/// run.react_until_satisfied(3_000_u32);
+/// run.react_until_satisfied(3_000_u32)?;
 /// assert_eq!(run.result::<u32>("letter")?, Some(3_000));
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
@@ -53,7 +53,7 @@ pub fn cond(name: impl Into<String>) -> Test {
 ///     .add(rule("letter").when_all(test(|grams: &u32| *grams < 20)).then(|grams: u32| grams))
 ///     .build()?;
 /// let mut run = workflow.run("run-1");
-/// run.react_until_satisfied(15_u32);
+/// run.react_until_satisfied(15_u32)?;
 /// assert_eq!(run.result::<u32>("letter")?, Some(15));
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
@@ -72,7 +72,7 @@ pub fn test<M>(function: impl IntoWork<M>) -> Test {
 ///     .add(rule("letter").when_all(all([cond("heavy"), test(|grams: &u32| *grams < 5_000)])).then(|grams: u32| grams))
 ///     .build()?;
 /// let mut run = workflow.run("run-1");
-/// run.react_until_satisfied(3_000_u32);
+/// run.react_until_satisfied(3_000_u32)?;
 /// assert_eq!(run.result::<u32>("letter")?, Some(3_000));
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
@@ -91,7 +91,7 @@ pub fn all(tests: impl IntoIterator<Item = Test>) -> Test {
 ///     .add(rule("letter").when_all(any([cond("heavy"), test(|grams: &u32| *grams < 20)])).then(|grams: u32| grams))
 ///     .build()?;
 /// let mut run = workflow.run("run-1");
-/// run.react_until_satisfied(15_u32);
+/// run.react_until_satisfied(15_u32)?;
 /// assert_eq!(run.result::<u32>("letter")?, Some(15));
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
@@ -110,7 +110,7 @@ pub fn any(tests: impl IntoIterator<Item = Test>) -> Test {
 ///     .add(rule("letter").when_all(not(cond("heavy"))).then(|grams: u32| grams))
 ///     .build()?;
 /// let mut run = workflow.run("run-1");
-/// run.react_until_satisfied(15_u32);
+/// run.react_until_satisfied(15_u32)?;
 /// assert_eq!(run.result::<u32>("letter")?, Some(15));
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
@@ -129,23 +129,70 @@ pub fn not(test: Test) -> Test {
 ///     .add(rule("big").when(|x: &i64| *x > 5).then(|x: i64| x * 10))
 ///     .build()?;
 /// let mut run = workflow.run("run-1");
-/// run.react_until_satisfied(3_i64);
-/// run.react_until_satisfied(7_i64);
+/// run.react_until_satisfied(3_i64)?;
+/// run.react_until_satisfied(7_i64)?;
 /// assert_eq!(run.results::<i64>("big")?, [70]);
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
-pub fn rule(name: impl Into<String>) -> Component {
-    Component::new(name, Body::Rule { test: None, reaction: None })
+///
+/// Only a rule has conditions and a reaction; other components that were given some would not compile:
+///
+/// ```compile_fail,E0599
+/// # use tidewheel_core as tidewheel;
+/// use tidewheel::workflow::step;
+///
+/// let _ = step("big", |x: i64| x * 10).when(|x: &i64| *x > 5); // a step always runs
+/// ```
+///
+/// ```compile_fail,E0599
+/// # use tidewheel_core as tidewheel;
+/// use tidewheel::workflow::condition;
+///
+/// let _ = condition("big", |x: &i64| *x > 5).then(|x: i64| x * 10); // say step(..).after("big")
+/// ```
+///
+/// ```compile_fail,E0599
+/// # use tidewheel_core as tidewheel;
+/// use tidewheel::workflow::{accumulator, cond};
+///
+/// let _ = accumulator("sum", 0, |sum: i64, x: i64| sum + x).when_all(cond("big")); // say .after("big")
+/// ```
+pub fn rule(name: impl Into<String>) -> RuleBuilder {
+    RuleBuilder { name: name.into(), test: None }
 }
 
-impl Component {
-    /// When a rule fires: a function of the fact. Several calls must all be true.
-    #[must_use]
+/// A rule that is being written. [`RuleBuilder::then`] makes it a component, which alone can be added to a workflow, come
+/// after others and have tags:
+///
+/// ```compile_fail,E0277
+/// # use tidewheel_core as tidewheel;
+/// use tidewheel::workflow::{Workflow, rule};
+///
+/// let _ = Workflow::new("numbers").add(rule("big").when(|x: &i64| *x > 5)); // and then what?
+/// ```
+///
+/// A rule has one reaction:
+///
+/// ```compile_fail,E0599
+/// # use tidewheel_core as tidewheel;
+/// use tidewheel::workflow::rule;
+///
+/// let _ = rule("big").when(|x: &i64| *x > 5).then(|x: i64| x * 10).then(|x: i64| x + 1);
+/// ```
+#[derive(Clone, Debug)]
+#[must_use = "a rule is a component when it has its reaction: add .then(…)"]
+pub struct RuleBuilder {
+    name: String,
+    test: Option<Test>,
+}
+
+impl RuleBuilder {
+    /// When the rule fires: a function of the fact. Several calls must all be true.
     pub fn when<M>(self, function: impl IntoWork<M>) -> Self {
         self.when_all(test(function))
     }
 
-    /// When a rule fires: a test of named and inline conditions. Several calls must all be true.
+    /// When the rule fires: a test of named and inline conditions. Several calls must all be true.
     ///
     /// ```
     /// # use tidewheel_core as tidewheel;
@@ -157,29 +204,22 @@ impl Component {
     ///     .add(rule("parcel").when_all(all([cond("heavy"), not(cond("huge"))])).then(|grams: u32| grams))
     ///     .build()?;
     /// let mut run = workflow.run("run-1");
-    /// run.react_until_satisfied(3_000_u32);
-    /// run.react_until_satisfied(30_000_u32);
+    /// run.react_until_satisfied(3_000_u32)?;
+    /// run.react_until_satisfied(30_000_u32)?;
     /// assert_eq!(run.results::<u32>("parcel")?, [3_000]);
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
-    #[must_use]
     pub fn when_all(mut self, given: Test) -> Self {
-        if let Body::Rule { test, .. } = &mut self.body {
-            *test = Some(match test.take() {
-                None => given,
-                Some(earlier) => Test::All(vec![earlier, given]),
-            });
-        }
+        self.test = Some(match self.test.take() {
+            None => given,
+            Some(earlier) => Test::All(vec![earlier, given]),
+        });
         self
     }
 
-    /// What a rule does when it fires.
-    #[must_use]
-    pub fn then<M>(mut self, work: impl IntoWork<M>) -> Self {
-        if let Body::Rule { reaction, .. } = &mut self.body {
-            *reaction = Some(work.into_work());
-        }
-        self
+    /// What the rule does when it fires.
+    pub fn then<M>(self, work: impl IntoWork<M>) -> Component {
+        Component::new(self.name, Body::Rule { test: self.test, reaction: work.into_work() })
     }
 }
 
@@ -192,13 +232,18 @@ pub enum Fold<T> {
     Halt(T),
 }
 
-type FoldFn = dyn Fn(&Context, &[Value]) -> Result<Value, Failure> + Send + Sync;
+type FoldFn = dyn Fn(&Context, &[Value]) -> Result<Fold<Value>, Failure> + Send + Sync;
+type LookFn = dyn Fn() -> Look + Send + Sync;
+/// Takes the items of a list one after the other, and says whether the reducer halts at one.
+pub(crate) type Look = Box<dyn FnMut(&Context, &Value) -> Result<bool, Failure> + Send + Sync>;
 type NextFn = dyn Fn(&Value, &Value) -> Result<Value, Failure> + Send + Sync;
 
 /// A reducer with its types left out.
 #[derive(Clone)]
 pub struct Reducer {
     pub(crate) fold: Arc<FoldFn>,
+    /// Begins to look for the item at which it halts; `None` if it never does.
+    pub(crate) look: Option<Arc<LookFn>>,
     pub(crate) wants_context: bool,
     pub(crate) takes: PortType,
     /// Takes a list apart into values of the reducer's type.
@@ -226,6 +271,9 @@ impl fmt::Debug for Stateful {
 
 /// What a reducer may return: the next accumulator, or a [`Fold`] of it.
 pub trait IntoFold<T, Marker> {
+    /// Whether it may say that the rest does not matter.
+    const MAY_HALT: bool;
+
     /// Returns what to do next.
     fn into_fold(self) -> Fold<T>;
 }
@@ -238,12 +286,16 @@ pub enum Always {}
 pub enum MayHalt {}
 
 impl<T> IntoFold<T, Always> for T {
+    const MAY_HALT: bool = false;
+
     fn into_fold(self) -> Fold<T> {
         Fold::Continue(self)
     }
 }
 
 impl<T> IntoFold<T, MayHalt> for Fold<T> {
+    const MAY_HALT: bool = true;
+
     fn into_fold(self) -> Self {
         self
     }
@@ -271,8 +323,7 @@ where
     F: Fn(A, I) -> R + Send + Sync + 'static,
 {
     fn into_reducer(self, initial: A) -> Reducer {
-        let fold = move |_: &Context, items: &[Value]| folded(&initial, items, &self);
-        Reducer::new::<I>(Arc::new(fold), false)
+        Reducer::new::<A, I, R, M>(initial, false, move |_, accumulator, item| self(accumulator, item))
     }
 }
 
@@ -284,33 +335,48 @@ where
     F: Fn(Context, A, I) -> R + Send + Sync + 'static,
 {
     fn into_reducer(self, initial: A) -> Reducer {
-        let fold = move |context: &Context, items: &[Value]| {
-            folded(&initial, items, |accumulator, item: I| self(context.clone(), accumulator, item))
-        };
-        Reducer::new::<I>(Arc::new(fold), true)
+        Reducer::new::<A, I, R, M>(initial, true, move |context: &Context, accumulator, item| {
+            self(context.clone(), accumulator, item)
+        })
     }
 }
 
 impl Reducer {
-    fn new<I: Payload>(fold: Arc<FoldFn>, wants_context: bool) -> Self {
-        Self { fold, wants_context, takes: PortType::of::<I>(), split: split_list::<I> }
+    fn new<A: Payload, I: Payload, R: IntoFold<A, M>, M>(
+        initial: A,
+        wants_context: bool,
+        reduce: impl Fn(&Context, A, I) -> R + Send + Sync + 'static,
+    ) -> Self {
+        let reduce = Arc::new(move |context: &Context, accumulator: A, item: &Value| {
+            let item = item.read::<I>().map_err(|error| Failure::of(&error).code("type").non_retryable())?;
+            Ok::<_, Failure>(reduce(context, accumulator, item).into_fold())
+        });
+        let look: Option<Arc<LookFn>> = R::MAY_HALT.then(|| {
+            let (initial, reduce) = (initial.clone(), Arc::clone(&reduce));
+            Arc::new(move || {
+                let (mut accumulator, reduce) = (Some(initial.clone()), Arc::clone(&reduce));
+                Box::new(move |context: &Context, item: &Value| {
+                    let Some(before) = accumulator.take() else { return Ok(false) };
+                    match reduce(context, before, item)? {
+                        Fold::Continue(next) => accumulator = Some(next),
+                        Fold::Halt(_) => return Ok(true),
+                    }
+                    Ok(false)
+                }) as Look
+            }) as Arc<LookFn>
+        });
+        let fold = move |context: &Context, items: &[Value]| {
+            let mut accumulator = initial.clone();
+            for item in items {
+                match reduce(context, accumulator, item)? {
+                    Fold::Continue(next) => accumulator = next,
+                    Fold::Halt(last) => return Ok(Fold::Halt(Value::new(last))),
+                }
+            }
+            Ok(Fold::Continue(Value::new(accumulator)))
+        };
+        Self { fold: Arc::new(fold), look, wants_context, takes: PortType::of::<I>(), split: split_list::<I> }
     }
-}
-
-fn folded<A: Payload, I: Payload, R: IntoFold<A, M>, M>(
-    initial: &A,
-    items: &[Value],
-    reduce: impl Fn(A, I) -> R,
-) -> Result<Value, Failure> {
-    let mut accumulator = initial.clone();
-    for item in items {
-        let item = item.read::<I>().map_err(|error| Failure::of(&error).code("type").non_retryable())?;
-        match reduce(accumulator, item).into_fold() {
-            Fold::Continue(next) => accumulator = next,
-            Fold::Halt(last) => return Ok(Value::new(last)),
-        }
-    }
-    Ok(Value::new(accumulator))
 }
 
 impl Stateful {

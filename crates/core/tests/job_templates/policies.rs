@@ -185,8 +185,61 @@ fn rules_of_the_configuration_are_refused_like_those_of_a_template() {
 fn a_rule_for_a_node_that_is_not_there_is_refused() {
     let text = with("match = { name = 'biuld' }\nmax_retries = 1", &node("build", ""));
     let found = expand(&text).unwrap_err();
-    assert_eq!(messages(&found), ["policies match name `biuld`, which is no node"]);
+    assert_eq!(messages(&found), ["policies[0].match.name: matches nothing: no node is named `biuld`"]);
     assert_eq!(found.all()[0].help.as_deref(), Some("did you mean `build`?"));
+    assert!(found.all()[0].location.is_some(), "it has its place");
+}
+
+#[test]
+fn a_rule_of_a_template_that_never_acts_is_refused_at_its_place() {
+    let written = |rules: &[&str]| {
+        let rules: String = rules
+            .iter()
+            .map(|rule| format!("[[policies]]\nmatch = {{ {rule} }}\nmax_retries = 1\n"))
+            .collect();
+        rules + &node("build", "tags = ['slow']") + &node("test", "")
+    };
+    let rules = |rules: &[&str]| problems(&written(rules));
+    assert_eq!(
+        rules(&["tag = 'slwo'", "kind = 'gate'", "pattern = '^deploy_'", "kind = 'step'"]),
+        [
+            "policies[0].match.tag: matches nothing: no node has the tag `slwo`",
+            "policies[1].match.kind: matches nothing: no node that runs is of the kind gate",
+            "policies[3].match.kind: matches nothing: no node that runs is of the kind step",
+        ]
+    );
+    assert_eq!(
+        rules(&["default = true", "name = 'build'"]),
+        [
+            "policies[1].match: never acts: policies[0] (default) comes first and matches all that `name build` matches"
+        ]
+    );
+    assert_eq!(
+        rules(&["tag = 'slow'", "name = 'build'"]),
+        [
+            "policies[1].match: never acts: policies[0] (tag slow) comes first and matches all that `name build` matches"
+        ]
+    );
+    let good = ["name = 'build'", "tag = 'slow'", "pattern = '^deploy_'", "default = true"];
+    assert!(expand(&written(&good)).is_ok(), "a pattern is for a family of names, which may be empty");
+}
+
+#[test]
+fn rules_of_a_configuration_and_those_that_an_importing_file_overrides_may_never_act() {
+    let rule = |rule: &str| format!("[[policies]]\nmatch = {{ {rule} }}\nmax_retries = 2\n");
+    let inner = whole(&(rule("name = 'b'") + &rule("default = true") + &node("b", "")));
+    let main = whole(
+        &("[[imports]]\nname = 'x'\npath = 'inner.toml'\n".to_owned()
+            + &rule("default = true")
+            + &node("a", "")),
+    );
+    let config = Rules::new([
+        (policy::name("nowhere"), Policy::new().max_retries(9)),
+        (policy::tag("none"), Policy::new().max_retries(9)),
+    ])
+    .unwrap();
+    let template = load(&[("main.toml", &main), ("inner.toml", &inner)]).unwrap();
+    assert!(template.expand(&BTreeMap::new(), &config).is_ok());
 }
 
 #[test]

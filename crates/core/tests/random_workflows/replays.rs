@@ -303,6 +303,7 @@ impl Count {
             | Event::JoinCompleted { .. }
             | Event::FannedOut { .. }
             | Event::FanInReceived { .. }
+            | Event::FanInHalted { .. }
             | Event::FanInCompleted { .. }
             | Event::StateAdvanced { .. }
             | Event::StateInitiated { .. }

@@ -328,18 +328,20 @@ fn a_stored_run_leaves_out_what_its_log_does_not_add() {
 
     let stored = whole.run("r").stored_with(&old.signature());
     let mut resumed = stored.replayed_json(lines.iter().map(String::as_str)).unwrap();
-    resumed.run_until_satisfied();
+    resumed.run_until_satisfied().unwrap();
     assert_eq!(resumed.productions().len(), 1);
     let signal = resumed.plan_signal("other", Value::new(1_i64), None);
-    assert_eq!(signal.unwrap_err(), SignalError::NoComponent { component: "other".to_owned() });
-    resumed.react_until_satisfied(2_i64);
+    assert!(
+        matches!(signal.unwrap_err(), SignalError::NoComponent { component, .. } if component == "other")
+    );
+    resumed.react_until_satisfied(2_i64).unwrap();
     assert_eq!(resumed.productions().len(), 2, "not in later inputs, either");
 
     // The program goes on to do what it did: it adds one after the other.
     assert_eq!(resumed.compose(&one.clone().build().unwrap()).unwrap().len(), 1);
-    resumed.react_until_satisfied(3_i64);
+    resumed.react_until_satisfied(3_i64).unwrap();
     assert_eq!(resumed.compose(&whole).unwrap().len(), 1);
-    resumed.react_until_satisfied(4_i64);
+    resumed.react_until_satisfied(4_i64).unwrap();
     assert_eq!(resumed.results::<i64>("double").unwrap(), [8, 10]);
     assert_eq!(resumed.results::<i64>("other").unwrap(), [5]);
     assert!(resumed.compose(&one.build().unwrap()).is_err(), "what was added stays");

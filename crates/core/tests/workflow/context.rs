@@ -20,21 +20,21 @@ fn b17_a_rule_reads_a_state_and_a_value_from_outside() {
         .add(accumulator("counter", 0_i64, |sum: i64, x: i64| sum + x))
         .add(
             rule("limit")
-                .reads(state_of("counter"))
-                .needs("limit")
                 .when(|context: Context, _: i64| {
                     context.state_of::<i64>("counter")
                         >= context.value("limit").and_then(serde_json::Value::as_i64)
                 })
                 .then(|context: Context, _: i64| ("triggered".to_owned(), context.state_of::<i64>("counter")))
+                .reads(state_of("counter"))
+                .needs("limit")
                 .after("counter"),
         )
         .build()
         .unwrap();
     let mut run = workflow.run("r").with_context(RunContext::new().scoped("limit", "limit", 5));
-    run.react_until_satisfied(3_i64);
+    run.react_until_satisfied(3_i64).unwrap();
     assert!(run.productions_of("limit").unwrap().is_empty());
-    run.react_until_satisfied(4_i64);
+    run.react_until_satisfied(4_i64).unwrap();
     assert_eq!(run.result::<(String, i64)>("limit").unwrap(), Some(("triggered".to_owned(), 7)));
 }
 
@@ -82,7 +82,7 @@ fn b19_every_kind_of_value_of_another_component() {
         .unwrap();
     let mut run = workflow.run("r");
     for input in [-1_i64, 1, 2] {
-        run.react_until_satisfied(input);
+        run.react_until_satisfied(input).unwrap();
     }
     assert_eq!(
         run.results::<serde_json::Value>("look").unwrap(),
@@ -109,7 +109,7 @@ fn b23_a_component_sees_its_own_value_over_the_global_one_over_its_default() {
         .scoped("call", "timeout", 30_000)
         .scoped("other", "api_key", "not mine");
     let mut run = workflow.run("r").with_context(context);
-    run.react_until_satisfied(1_i64);
+    run.react_until_satisfied(1_i64).unwrap();
     assert_eq!(produced(&run), [json!(["global", 30_000, "small", null])]);
 }
 
@@ -232,7 +232,7 @@ fn a_state_that_a_component_does_not_read_is_a_failure_that_says_what_to_write()
         .build()
         .unwrap();
     let mut run = workflow.run("run-1");
-    run.react_until_satisfied(5_i64);
+    run.react_until_satisfied(5_i64).unwrap();
     let failures = run.failures();
     let message = &failures[0].failure.message;
     assert!(message.contains("`look`") && message.contains(".reads(Meta::StateOf(\"sold\"))"), "{message}");

@@ -62,10 +62,10 @@ fn a6_branch_after_one_cycle() {
     let workflow = branch();
     let mut run = workflow.run("r");
     run.plan(2_i64);
-    run.react();
+    run.react().unwrap();
     assert_eq!(produced(&run), [json!(3)]);
     assert_eq!(run.next_runnables().len(), 2);
-    run.react();
+    run.react().unwrap();
     assert_eq!(produced_set(&run), [3, 5, 7]);
     assert!(!run.is_runnable());
 }
@@ -150,7 +150,7 @@ fn a16_purge_memory_forgets_facts_and_keeps_the_workflow() {
     let mut run = ran(&workflow, 2_i64);
     run.purge_memory();
     assert!(run.reactions().is_empty() && !run.is_runnable());
-    run.react_until_satisfied(3_i64);
+    run.react_until_satisfied(3_i64).unwrap();
     assert_eq!(produced_set(&run), [4, 6, 8]);
 }
 
@@ -179,8 +179,8 @@ fn a18_removing_a_component_joins_what_was_around_it() {
 fn a19_running_on_with_nothing_pending_adds_nothing() {
     let workflow = Workflow::new("w").add(step("inc", inc)).build().unwrap();
     let mut run = ran(&workflow, 1_i64);
-    run.run_until_satisfied();
-    run.react();
+    run.run_until_satisfied().unwrap();
+    run.react().unwrap();
     assert_eq!(produced_set(&run), [2]);
 }
 
@@ -241,8 +241,8 @@ fn j6_a_function_takes_as_many_arguments_as_it_comes_after() {
 fn k5_equal_inputs_are_two_facts_and_both_run() {
     let workflow = Workflow::new("w").add(step("inc", inc)).build().unwrap();
     let mut run = workflow.run("r");
-    run.react_until_satisfied(5_i64);
-    run.react_until_satisfied(5_i64);
+    run.react_until_satisfied(5_i64).unwrap();
+    run.react_until_satisfied(5_i64).unwrap();
     assert_eq!(produced_set(&run), [6, 6]);
     let ids: Vec<_> = run.reactions().iter().map(|fact| fact.id).collect();
     assert_eq!(ids.len(), 4);
@@ -329,7 +329,7 @@ fn work_that_was_handed_out_can_be_offered_again() {
     let executed = again.execute();
     run.apply(executed);
     assert!(run.apply(lost.execute()).is_empty(), "the lost one comes too late");
-    run.run_until_satisfied();
+    run.run_until_satisfied().unwrap();
     assert_eq!(produced_set(&run), [2, 4, 6]);
 }
 
@@ -342,6 +342,6 @@ fn what_a_component_comes_after_adds_up() {
         .build()
         .unwrap();
     let mut run = workflow.run("run-1");
-    run.react_until_satisfied(20_i64);
+    run.react_until_satisfied(20_i64).unwrap();
     assert_eq!(run.result::<(i64, i64)>("both").unwrap(), Some((21, 40)));
 }

@@ -60,10 +60,10 @@ fn c2_three_children_with_a_join_each_are_pending_after_two_cycles() {
         .unwrap();
     let mut run = workflow.run("r");
     run.plan(2_i64);
-    run.react().react();
+    run.react().unwrap().react().unwrap();
     let pending: Vec<_> = run.next_runnables().into_iter().map(|(name, _)| name).collect();
     assert_eq!(pending, [Some("product"), Some("sum"), Some("difference")]);
-    run.run_until_satisfied();
+    run.run_until_satisfied().unwrap();
     let results = ["product", "sum", "difference"].map(|name| run.result::<i64>(name).unwrap().unwrap());
     assert_eq!(results, [24, 10, 2]);
 }
@@ -85,7 +85,7 @@ fn c3_a_join_that_waits_is_not_queued_again_and_nothing_spins() {
     assert_eq!(joined(run.apply(executed)), (1, 0), "it came, and nothing was woken");
     let facts = run.facts_len();
     for _ in 0..100 {
-        run.react();
+        run.react().unwrap();
         assert!(run.last_events().is_empty(), "there is nothing to do");
     }
     assert_eq!(run.facts_len(), facts);
@@ -94,7 +94,7 @@ fn c3_a_join_that_waits_is_not_queued_again_and_nothing_spins() {
 
     let executed = second.execute();
     assert_eq!(joined(run.apply(executed)), (1, 1), "the last part wakes the join once");
-    run.run_until_satisfied();
+    run.run_until_satisfied().unwrap();
     assert_eq!(run.results::<i64>("sum").unwrap(), [16]);
 }
 
@@ -111,7 +111,7 @@ fn c4_the_last_part_completes_the_join_whatever_its_order() {
     assert!(run.next_runnables().is_empty(), "nothing is queued again while the join waits");
     let executed = runnables.pop().unwrap().execute();
     run.apply(executed);
-    run.run_until_satisfied();
+    run.run_until_satisfied().unwrap();
     assert_eq!(run.result::<i64>("sum").unwrap(), Some(16));
 }
 
@@ -119,8 +119,8 @@ fn c4_the_last_part_completes_the_join_whatever_its_order() {
 fn c7_inputs_one_after_the_other_do_not_mix() {
     let workflow = sum_of_two();
     let mut run = workflow.run("r");
-    run.react_until_satisfied(10_i64);
-    run.react_until_satisfied(1_i64);
+    run.react_until_satisfied(10_i64).unwrap();
+    run.react_until_satisfied(1_i64).unwrap();
     assert_eq!(run.results::<i64>("sum").unwrap(), [31, 4]);
 }
 
@@ -239,7 +239,7 @@ fn c13_a_join_that_is_built_again_is_the_same_join() {
     for lost in resumed.pending_runnables() {
         resumed.release(lost);
     }
-    resumed.run_until_satisfied();
+    resumed.run_until_satisfied().unwrap();
     assert_eq!(produced(&resumed), expected, "its log up to where the join waits");
     let ids = |run: &Run| run.reactions().iter().map(|fact| fact.id).collect::<Vec<_>>();
     assert_eq!(ids(&resumed), ids(&run));
@@ -267,7 +267,7 @@ fn a_join_that_misses_a_part_is_told_why() {
         };
         failing.apply(executed);
     }
-    failing.run_until_satisfied();
+    failing.run_until_satisfied().unwrap();
     assert!(!failing.is_runnable());
     assert_eq!(failing.absence("sum", 0), Some(Absence::UpstreamFailed), "the graver reason is told");
 }

@@ -6,10 +6,12 @@ mod compose;
 mod context;
 mod core_loop;
 mod driven;
+mod halts;
 mod joins;
 mod maps;
 mod panics;
 mod pictures;
+mod policies;
 mod ports;
 mod reopen;
 mod replay;
@@ -25,7 +27,7 @@ use tidewheel_core::workflow::Workflow;
 /// Runs one input to the end.
 fn ran<T: tidewheel_core::fact::Payload>(workflow: &Workflow, input: T) -> Run {
     let mut run = workflow.run("test");
-    run.react_until_satisfied(input);
+    run.react_until_satisfied(input).unwrap();
     run
 }
 

@@ -295,11 +295,11 @@ fn d16_a_reducer_sees_values_from_outside() {
         Workflow::new("w").add(reduce("sum", 0_i64, weighted).needs_or("weight", 10)).build().unwrap();
     for workflow in [over_a_map, over_a_list] {
         let mut run = workflow.run("r").with_context(RunContext::new().scoped("sum", "weight", 10));
-        run.react_until_satisfied(vec![1_i64, 2]);
+        run.react_until_satisfied(vec![1_i64, 2]).unwrap();
         assert!(run.failures().is_empty());
         assert_eq!(run.result::<i64>("sum").unwrap(), Some(30));
         let mut other = workflow.run("r").with_context(RunContext::new().global("weight", 1));
-        other.react_until_satisfied(vec![1_i64, 2]);
+        other.react_until_satisfied(vec![1_i64, 2]).unwrap();
         assert_eq!(other.result::<i64>("sum").unwrap(), Some(3));
     }
 }

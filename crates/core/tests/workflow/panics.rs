@@ -47,7 +47,7 @@ fn runtime_rules_whose_predicate_panics_fail_the_work_of_that_node_alone() {
         let rules = Rules::new([(sore_for(sore), Policy::new())]).unwrap();
         let mut run = workflow.run("r").with_policies(rules, Overlay::Merge);
         assert_eq!(run.policy_problems().count(), 1);
-        run.react_until_satisfied(1_i64);
+        run.react_until_satisfied(1_i64).unwrap();
         let failed: Vec<(Option<&str>, &Failure)> =
             run.failures().into_iter().map(|failed| (failed.component, failed.failure)).collect();
         let [(Some(name), failure)] = failed[..] else { panic!("{failed:?}") };
@@ -120,7 +120,7 @@ fn each_part_of_a_workflow_that_panics_fails_by_itself_and_its_neighbours_go_on(
         .build()
         .unwrap();
     let mut run = workflow.run("r");
-    run.react_until_satisfied(1_i64);
+    run.react_until_satisfied(1_i64).unwrap();
     assert_eq!(run.result::<i64>("good").unwrap(), Some(2));
     let mut failed: Vec<String> = run
         .failures()

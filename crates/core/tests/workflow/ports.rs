@@ -137,8 +137,8 @@ fn j4_outputs_have_names_of_their_own() {
         ]
     );
     let mut run = workflow.run("r");
-    run.react_until_satisfied(1_i64);
-    run.react_until_satisfied(7_i64);
+    run.react_until_satisfied(1_i64).unwrap();
+    run.react_until_satisfied(7_i64).unwrap();
     assert_eq!(run.output::<i64>("next").unwrap(), Some(8));
     assert_eq!(run.output::<String>("shown").unwrap().unwrap(), "8");
     assert_eq!(run.output::<i64>("alarm").unwrap(), None, "nothing came");

@@ -76,8 +76,8 @@ fn h2_a_replayed_run_is_the_run_and_goes_on_like_it() {
     assert_eq!(replayed.is_runnable(), run.is_runnable());
     assert_eq!(replayed.failures().len(), run.failures().len());
     let mut live = run;
-    live.react_until_satisfied(4_i64);
-    replayed.react_until_satisfied(4_i64);
+    live.react_until_satisfied(4_i64).unwrap();
+    replayed.react_until_satisfied(4_i64).unwrap();
     assert_eq!(produced(&replayed), produced(&live), "a stored value works like the one it was");
 }
 
@@ -116,8 +116,8 @@ fn h9_what_came_from_a_fact_is_found() {
         .build()
         .unwrap();
     let mut run = workflow.run("r");
-    run.react_until_satisfied(2_i64);
-    run.react_until_satisfied(2_i64);
+    run.react_until_satisfied(2_i64).unwrap();
+    run.react_until_satisfied(2_i64).unwrap();
     let since = |run: &Run, fact: usize| -> Vec<Value> {
         let id = run.reactions()[fact].id;
         run.produced_since(id).iter().map(|fact| fact.value.to_json().unwrap()).collect()
@@ -126,7 +126,7 @@ fn h9_what_came_from_a_fact_is_found() {
     assert_eq!(since(&run, 1), [json!(5), json!(7)]);
     assert!(since(&run, 2).is_empty());
     let mut elsewhere = workflow.run("other");
-    elsewhere.react_until_satisfied(2_i64);
+    elsewhere.react_until_satisfied(2_i64).unwrap();
     assert!(run.produced_since(elsewhere.reactions()[1].id).is_empty(), "a fact of another run");
 }
 
@@ -141,7 +141,7 @@ fn h9_what_came_from_a_part_of_a_join_or_an_item_of_a_map_is_found() {
         .build()
         .unwrap();
     let mut run = workflow.run("r");
-    run.react_until_satisfied(3_i64);
+    run.react_until_satisfied(3_i64).unwrap();
     let since = |component: &str, place: usize| -> Vec<Value> {
         let id = run.productions_of(component).unwrap()[place].id;
         run.produced_since(id).iter().map(|fact| fact.value.to_json().unwrap()).collect()
@@ -233,7 +233,7 @@ fn what_was_under_way_is_known_after_a_replay_and_can_be_offered_again() {
     let pending = resumed.pending_runnables();
     assert_eq!(pending, run.pending_runnables());
     resumed.release(pending[0]);
-    resumed.run_until_satisfied();
+    resumed.run_until_satisfied().unwrap();
     assert_eq!(resumed.result::<i64>("a").unwrap(), Some(2));
 }
 

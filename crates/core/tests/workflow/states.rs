@@ -23,7 +23,7 @@ fn e3_equal_inputs_accumulate() {
     let workflow = counter();
     let mut run = workflow.run("r");
     for _ in 0..3 {
-        run.react_until_satisfied(1_i64);
+        run.react_until_satisfied(1_i64).unwrap();
     }
     assert_eq!(produced(&run), [json!(0), json!(1), json!(2), json!(3)]);
 }
@@ -42,7 +42,7 @@ fn e7_a_failing_reducer_leaves_the_state_as_it_was() {
     for input in [1_i64, -1, 2] {
         run.plan(input);
     }
-    run.run_until_satisfied();
+    run.run_until_satisfied().unwrap();
     assert_eq!(run.result::<i64>("counter").unwrap(), Some(3));
     assert_eq!(run.failures().len(), 1);
 }
@@ -144,7 +144,7 @@ fn a_signal_goes_to_one_component_and_keeps_nobody_waiting() {
     let mut log: Vec<Event> = run.plan(1_i64).to_vec();
     log.extend_from_slice(run.plan_signal("approve", Value::new("ada"), None).unwrap());
     log.extend_from_slice(run.plan(2_i64));
-    run.run_until_satisfied();
+    run.run_until_satisfied().unwrap();
     assert_eq!(run.results::<i64>("total").unwrap(), [0, 10, 30], "the state did not wait for the signal");
     assert_eq!(run.result::<String>("approve").unwrap().unwrap(), "by ada");
     assert_eq!(run.last_input(), Some(2));
@@ -156,6 +156,6 @@ fn a_signal_goes_to_one_component_and_keeps_nobody_waiting() {
     assert!(run.plan_signal("nobody", Value::new(1), None).is_err());
     let lines: Vec<String> = log.iter().map(|event| event.to_json(&workflow).unwrap()).collect();
     let mut again = Run::replay_json(&workflow, "r", lines.iter().map(String::as_str)).unwrap();
-    again.run_until_satisfied();
+    again.run_until_satisfied().unwrap();
     assert_eq!(again.results::<i64>("total").unwrap(), [0, 10, 30]);
 }

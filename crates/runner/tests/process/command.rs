@@ -220,7 +220,7 @@ async fn input_need_not_be_read() {
 #[test]
 fn without_a_runtime_it_says_so() {
     let mut run = workflow(command("it", ["true"]), Policy::new()).run("r");
-    run.react_until_satisfied(1);
+    run.react_until_satisfied(1).unwrap();
     assert_eq!(
         run.failures()[0].failure.to_string(),
         "[no_runtime] a command needs a tokio runtime: run the workflow inside one"

@@ -10,7 +10,7 @@ use super::flat::Flat;
 use super::graph::{Edge, Graph};
 use super::node::{Draft, Place};
 use super::scope::{Filler, Found, MOST_EXPANDED, Scope, Unfilled, Wrong};
-use crate::document::{self, Problem};
+use crate::document::Problem;
 use crate::job::{AfterPolicy, NodeOutcome};
 use crate::policy::{Compensation, Fallback, Matcher, NodeInfo, Overrides, Policy, Resolved, Rules};
 
@@ -72,26 +72,14 @@ fn config_problems(config: &Rules, issues: &mut Issues<'_>) {
     }
 }
 
-/// Returns the rules of a part, all of whose names are those of nodes, if they go together.
+/// Returns the rules of a part, if they go together.
 fn rules_of(flat: &Flat, part: usize, issues: &mut Issues<'_>) -> Option<Rules> {
     let inst = &flat.instances[part];
-    for ((matcher, _), (_, place)) in inst.rules.iter().zip(&inst.rule_places) {
-        if let Matcher::Name(name) = matcher
-            && let whole = format!("{}{name}", inst.prefix)
-            && !flat.may_have(&whole)
-            && !flat.ids.contains_key(&whole)
-        {
-            let mut problem = Problem::new("", format!("policies match name `{name}`, which is no node"));
-            let known: Vec<&str> =
-                flat.ids.keys().filter_map(|id| id.strip_prefix(inst.prefix.as_str())).take(200).collect();
-            if let Some(near) = document::nearest(name, &known) {
-                problem = problem.help(format!("did you mean `{near}`?"));
-            }
-            issues.at(place, problem);
-        }
-    }
     match Rules::new(inst.rules.iter().cloned()) {
-        Ok(rules) => Some(rules),
+        Ok(rules) => {
+            idle(flat, part, &rules, issues);
+            Some(rules)
+        }
         Err(problems) => {
             for problem in problems.all() {
                 let place = index_in(&problem.path).and_then(|index| inst.rule_places.get(index));
@@ -105,6 +93,36 @@ fn rules_of(flat: &Flat, part: usize, issues: &mut Issues<'_>) -> Option<Rules> 
                 issues.at(place, Problem { path, ..problem.clone() });
             }
             None
+        }
+    }
+}
+
+/// Refuses rules of a part that would never act on any node inside it.
+fn idle(flat: &Flat, part: usize, rules: &Rules, issues: &mut Issues<'_>) {
+    let inst = &flat.instances[part];
+    let prefix = inst.prefix.as_str();
+    let nodes = flat.nodes.iter().filter_map(|draft| {
+        let name = draft.id.strip_prefix(prefix)?;
+        Some(NodeInfo { name: Some(name), kind: draft.kind, tags: &draft.tags })
+    });
+    // Nodes that could not be read may be what a rule is for.
+    let has_lost = flat.lost.iter().any(|lost| lost.starts_with(prefix) || prefix.starts_with(lost.as_str()));
+    for (index, problem) in rules.idle(nodes, 0) {
+        let may_match = match rules.as_slice()[index].matcher() {
+            Matcher::Name(name) => flat.may_have(&format!("{prefix}{name}")),
+            // A pattern is for a family of names, and a template may have none of it yet.
+            Matcher::Pattern(_) if problem.path.ends_with(".pattern") => true,
+            Matcher::Pattern(_)
+            | Matcher::Kind(_)
+            | Matcher::Kinds(_)
+            | Matcher::Tag(_)
+            | Matcher::Predicate(_)
+            | Matcher::Default => has_lost,
+        };
+        if let Some((number, place)) = inst.rule_places.get(index).filter(|_| !may_match) {
+            // Rules that could not be read count, too.
+            let path = problem.path.replacen(&format!("[{index}]"), &format!("[{number}]"), 1);
+            issues.at(place, Problem { path, ..problem });
         }
     }
 }

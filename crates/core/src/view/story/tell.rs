@@ -300,6 +300,7 @@ impl Story {
             | Form::JoinFactReceived { .. }
             | Form::JoinCompleted { .. }
             | Form::FanInReceived { .. }
+            | Form::FanInHalted { .. }
             | Form::FanInCompleted { .. }
             | Form::StateAdvanced { .. } => {}
         }
