@@ -428,3 +428,22 @@ async fn large_runs_come_to_their_end() {
         assert_eq!(run.result::<u64>("sum").unwrap(), Some((1..=20_000).sum::<u64>() * 2));
     }
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_checkpoint_that_panics_does_not_stop_its_run_or_another_one() {
+    let calls = Arc::new(AtomicUsize::new(0));
+    let seen = Arc::clone(&calls);
+    let sore = move |_: &tidewheel_core::run::Run| {
+        seen.fetch_add(1, Ordering::Relaxed);
+        panic!("no checkpoint");
+    };
+    let workflow = three_checks();
+    let (mut bad, mut good) = (workflow.run("bad"), workflow.run("good"));
+    let (bad_end, good_end) = tokio::join!(
+        react_until_satisfied(&mut bad, 1_i64, Options::new().checkpoint(sore)),
+        react_until_satisfied(&mut good, 2_i64, Options::new()),
+    );
+    assert_eq!(bad_end.unwrap().result::<i64>("sum").unwrap(), Some(6));
+    assert_eq!(good_end.unwrap().result::<i64>("sum").unwrap(), Some(9));
+    assert!(calls.load(Ordering::Relaxed) > 1, "it is called again after it panicked");
+}

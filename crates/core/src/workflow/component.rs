@@ -118,7 +118,9 @@ pub fn map<M>(name: impl Into<String>, work: impl IntoWork<M>) -> Component {
     Component::new(name, Body::Map(work.into_work()))
 }
 
-/// Folds the items of the map it comes after, in their order, or of a list where there is no map.
+/// Folds the items of the map it comes after, in their order, or of a list where there is no map. A function that returns
+/// [`Fold::Halt`](super::Fold::Halt) ends it there: the result waits for no item behind, and it does not matter what
+/// becomes of those.
 ///
 /// The function takes the accumulator and an item, and a [`Context`](crate::work::Context) before them if it
 /// wants one.

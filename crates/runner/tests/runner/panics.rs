@@ -6,10 +6,12 @@ use std::sync::{Arc, Mutex};
 
 use serde::{Deserialize, Serialize, Serializer};
 use tidewheel_core::fact::RunId;
-use tidewheel_core::policy::{self, ErrorMatcher, Failure, NodeInfo, Overlay, Policy, Rules};
+use tidewheel_core::policy::{self, ErrorMatcher, Failure, NodeInfo, OnFailure, Overlay, Policy, Rules};
 use tidewheel_core::time::Span;
-use tidewheel_core::workflow::{Workflow, step};
-use tidewheel_runner::{Control, Executor, Hooks, Runner, RunnerOptions, StartError, StartOptions};
+use tidewheel_core::workflow::{Workflow, compensation, step};
+use tidewheel_runner::{
+    Control, Executor, Hooks, InputError, Runner, RunnerOptions, StartError, StartOptions,
+};
 use tidewheel_store::{Memory, RealClock, Status, Store, Unavailable};
 use tidewheel_testkit::{Call, FaultyStore, Outage, When};
 
@@ -126,6 +128,62 @@ async fn functions_of_policies_and_values_that_panic_fail_their_own_work() {
     let refused = runner.run("second", &workflow, Unwritable).await.unwrap_err();
     assert!(matches!(refused, StartError::Input(_)), "{refused}");
     assert_eq!(runner.trouble(), None, "no task of the runner was hurt");
+    runner.shutdown().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn compensations_that_panic_are_failures_of_their_run_and_what_else_is_to_be_undone_is() {
+    let undone = Arc::new(Mutex::new(Vec::new()));
+    let seen = Arc::clone(&undone);
+    let workflow = Workflow::new("trip")
+        .add(step("train", |x: i64| x + 1))
+        .add(step("hotel", |x: i64| x + 1).after("train"))
+        .add(step("car", |x: i64| x + 1).after("hotel"))
+        .add(step("pay", |x: i64| if x < 10 { Err(Failure::new("no money")) } else { Ok(x) }).after("car"))
+        .add(compensation("cancel_car", |_: i64| panic!("no such car")))
+        .policy(policy::name("car"), Policy::new().compensation_node("cancel_car"))
+        .policy(policy::name("hotel"), Policy::new().compensation(|_, _| panic!("no such hotel")))
+        .policy(
+            policy::name("train"),
+            Policy::new().compensation(move |_, ticket| {
+                seen.lock().expect("sound").push(ticket.get::<i64>().expect("sound"));
+                Ok(())
+            }),
+        )
+        .policy(policy::name("pay"), Policy::new().on_failure(OnFailure::Compensate))
+        .build()
+        .unwrap();
+    let runner = Runner::in_memory(RunnerOptions::new()).await.unwrap();
+    let poor = runner.run("poor", &workflow, 1_i64).await.unwrap();
+    assert_eq!(poor.wait().await.unwrap(), Status::Failed);
+    assert_eq!(*undone.lock().unwrap(), [2]);
+    let state = poor.state().await.unwrap();
+    let said: Vec<&str> = state.failures().iter().map(|failed| failed.failure.message.as_str()).collect();
+    for text in ["no money", "no such car", "no such hotel"] {
+        assert!(said.iter().any(|said| said.contains(text)), "{said:?}");
+    }
+    let rich = runner.run("rich", &workflow, 10_i64).await.unwrap();
+    assert_eq!(rich.wait().await.unwrap(), Status::Completed);
+    assert_eq!(runner.trouble(), None, "no task of the runner was hurt");
+    runner.shutdown().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_value_of_the_caller_that_panics_is_an_error_of_the_call_and_the_run_goes_on() {
+    let runner = Runner::in_memory(RunnerOptions::new()).await.unwrap();
+    let workflow = Workflow::new("numbers").add(step("inc", |x: i64| x + 1)).build().unwrap();
+    let run = runner.run("r", &workflow, 1_i64).await.unwrap();
+    for refused in [
+        run.input(Unwritable).await,
+        run.input_keyed("key", Unwritable).await,
+        run.signal("inc", Unwritable).await,
+    ] {
+        assert!(matches!(&refused, Err(InputError::Unserialisable(_))), "{refused:?}");
+    }
+    run.input_keyed("key", 41_i64).await.unwrap();
+    assert_eq!(run.wait().await.unwrap(), Status::Completed);
+    assert_eq!(run.results::<i64>("inc").await.unwrap(), [2, 42], "the key was not used up");
+    assert_eq!(runner.trouble(), None);
     runner.shutdown().await;
 }
 
