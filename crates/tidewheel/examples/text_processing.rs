@@ -61,7 +61,7 @@ mod tests {
 
     fn summary(text: &str) -> String {
         let mut run = workflow().unwrap().run("test");
-        run.react_until_satisfied(text.to_owned())?;
+        run.react_until_satisfied(text.to_owned()).unwrap();
         run.result("summary").unwrap().unwrap()
     }
 
