@@ -140,7 +140,7 @@ async fn compensations_that_panic_are_failures_of_their_run_and_what_else_is_to_
         .add(step("hotel", |x: i64| x + 1).after("train"))
         .add(step("car", |x: i64| x + 1).after("hotel"))
         .add(step("pay", |x: i64| if x < 10 { Err(Failure::new("no money")) } else { Ok(x) }).after("car"))
-        .add(compensation("cancel_car", |_: i64| panic!("no such car")))
+        .add(compensation("cancel_car", |car: i64| assert!(car < 0, "no such car")))
         .policy(policy::name("car"), Policy::new().compensation_node("cancel_car"))
         .policy(policy::name("hotel"), Policy::new().compensation(|_, _| panic!("no such hotel")))
         .policy(
