@@ -9,6 +9,7 @@ use crate::sqlite::fault::Fault;
 use crate::sqlite::log::checksum;
 use crate::sqlite::owner::is_known;
 use crate::sqlite::rows::{count, damaged_record, nanos, stored_run};
+use crate::sqlite::run;
 use crate::sqlite::transaction::Transaction;
 use crate::store::{Append, Guard, Refused};
 
@@ -156,9 +157,7 @@ fn begin(
         return Ok(Err(Refused::Exists { run: append.run.clone() }));
     }
     let key = transaction.connection.last_insert_rowid();
-    let define =
-        "INSERT INTO definitions (run, body, checksum) VALUES (?1, ?2, row_checksum('definitions', ?3, ?2))";
-    transaction.statement(define)?.execute(params![key, new.definition, append.run.as_str()])?;
+    run::define(transaction, key, &append.run, &new.definition)?;
     let is_free = owner.is_none();
     transaction.effects.ring_all |= is_free && append.wake_at.is_some();
     Ok(Ok(Taken { key, fence, is_free }))

@@ -9,12 +9,13 @@ use crate::sqlite::rows::nanos;
 use crate::store::StoreError;
 
 /// The steps in order; the version of a database is how many it has taken.
-const STEPS: [&str; 5] = [
+const STEPS: [&str; 6] = [
     include_str!("migrations/0001.sql"),
     include_str!("migrations/0002.sql"),
     include_str!("migrations/0003.sql"),
     include_str!("migrations/0004.sql"),
     include_str!("migrations/0005.sql"),
+    include_str!("migrations/0006.sql"),
 ];
 
 /// The step from which on a database knows how many commits it has.

@@ -40,9 +40,29 @@ pub(crate) fn definition(
     key: i64,
     run: &RunId,
 ) -> Result<Option<(String, bool)>, Fault> {
-    let find = "SELECT ?2, body, checksum FROM definitions WHERE run = ?1";
+    // One whose text is not there is not what was written either.
+    let find = "SELECT ?2, body, definitions.checksum
+        FROM definitions LEFT JOIN texts ON texts.id = definitions.text WHERE run = ?1";
     let read = |row: &Row<'_>| Ok((text(row, 1)?, is_sound(row, "definitions", 0..2, 2)?));
     Ok(connection.prepare_cached(find)?.query_row(params![key, run.as_str()], read).optional()?)
+}
+
+/// Writes down what a run is created with. The text is there once for all runs that have it.
+pub(crate) fn define(transaction: &Transaction<'_>, key: i64, run: &RunId, body: &str) -> Result<(), Fault> {
+    let find = "SELECT id FROM texts WHERE checksum = row_checksum('texts', ?1) AND body = ?1";
+    let found: Option<i64> = transaction.statement(find)?.query_row([body], |row| row.get(0)).optional()?;
+    let text = match found {
+        Some(text) => text,
+        None => {
+            let add = "INSERT INTO texts (body, checksum) VALUES (?1, row_checksum('texts', ?1))";
+            transaction.statement(add)?.execute([body])?;
+            transaction.connection.last_insert_rowid()
+        }
+    };
+    let define = "INSERT INTO definitions (run, text, checksum)
+        VALUES (?1, ?2, row_checksum('definitions', ?3, ?4))";
+    transaction.statement(define)?.execute(params![key, text, run.as_str(), body])?;
+    Ok(())
 }
 
 /// Returns what is said of a run whose definition is not what was written.
@@ -81,7 +101,13 @@ pub(crate) fn delete(transaction: &mut Transaction<'_>, run: &RunId) -> Result<R
     };
     transaction.statement("DELETE FROM events WHERE run = ?1")?.execute([key])?;
     transaction.statement("DELETE FROM dead_letters WHERE run = ?1")?.execute([run.as_str()])?;
+    let text: Option<i64> = transaction
+        .statement("SELECT text FROM definitions WHERE run = ?1")?
+        .query_row([key], |row| row.get(0))
+        .optional()?;
     transaction.statement("DELETE FROM runs WHERE key = ?1")?.execute([key])?;
+    let unused = "DELETE FROM texts WHERE id = ?1 AND NOT EXISTS (SELECT 1 FROM definitions WHERE text = ?1)";
+    transaction.statement(unused)?.execute([text])?;
     transaction.effects.deleted.push(key);
     Ok(Ok(true))
 }

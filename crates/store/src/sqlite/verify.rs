@@ -63,9 +63,10 @@ fn run_of(connection: &Connection, line: &str) -> Option<RunId> {
 /// Checks every row of every table but the events, which are checked whenever a run is read.
 pub(crate) fn rows(connection: &Connection, findings: &mut Findings<'_>) -> Result<(), Fault> {
     type Walk = fn(&Connection, &mut Findings<'_>) -> rusqlite::Result<()>;
-    let walks: [(&str, Walk); 8] = [
+    let walks: [(&str, Walk); 9] = [
         ("runs", runs),
         ("definitions", definitions),
+        ("texts", texts),
         ("checkpoints", checkpoints),
         ("commands", commands),
         ("owners", owners),
@@ -116,6 +117,7 @@ fn definitions(connection: &Connection, findings: &mut Findings<'_>) -> rusqlite
     let sql = format!(
         "SELECT definitions.run, runs.id, body, definitions.checksum
         FROM definitions LEFT JOIN runs ON runs.key = definitions.run
+        LEFT JOIN texts ON texts.id = definitions.text
         WHERE definitions.run > ?1 ORDER BY definitions.run LIMIT {PORTION}"
     );
     portions(connection, &sql, findings, |row, note| {
@@ -125,6 +127,17 @@ fn definitions(connection: &Connection, findings: &mut Findings<'_>) -> rusqlite
             note(damaged_definition(&RunId::new(&text(row, 1)?)));
         }
         row.get(0)
+    })
+}
+
+fn texts(connection: &Connection, findings: &mut Findings<'_>) -> rusqlite::Result<()> {
+    let sql = format!("SELECT id, body, checksum FROM texts WHERE id > ?1 ORDER BY id LIMIT {PORTION}");
+    portions(connection, &sql, findings, |row, note| {
+        let id: i64 = row.get(0)?;
+        if !is_sound(row, "texts", 1..2, 2)? {
+            note(format!("text {id}, which runs were created with, is not what was written"));
+        }
+        Ok(id)
     })
 }
 

@@ -73,7 +73,8 @@ async fn a_bad_record_hides_no_other() {
         write(&store, new_run(id, None)).await.unwrap().unwrap();
     }
     let bad = "UPDATE runs SET status = 'runnimg', workflow = CAST(x'FF' AS TEXT) WHERE id = 'b';
-        UPDATE definitions SET body = CAST(x'7BFF' AS TEXT) WHERE run = (SELECT key FROM runs WHERE id = 'a');
+        UPDATE texts SET body = CAST(x'7BFF' AS TEXT)
+            WHERE id = (SELECT text FROM definitions WHERE run = (SELECT key FROM runs WHERE id = 'a'));
         UPDATE runs SET status = CAST(x'FF' AS TEXT) WHERE id = 'c'";
     place.bare().execute_batch(bad).unwrap();
     let page = store.list(Filter::default()).await.unwrap();

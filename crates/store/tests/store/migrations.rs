@@ -18,7 +18,7 @@ fn sixteen_processes_open_a_new_file_at_once() {
         assert!(other.ended_well());
     }
     let steps: i64 = place.bare().query_row("SELECT count(*) FROM migrations", [], |row| row.get(0)).unwrap();
-    assert_eq!(steps, 5);
+    assert_eq!(steps, 6);
 }
 
 /// The file is a dump of what the first version wrote, with four letters of which the last was taken away.
@@ -29,7 +29,7 @@ async fn a_database_of_the_first_version_keeps_all_it_has() {
     // Whoever may only look cannot bring it to the newest version, and says who can.
     let refused = place.try_open(&Options::new().read_only());
     let Err(StoreError::Other(why)) = &refused else { panic!("{refused:?}") };
-    let expected = "the database has version 1; it must be opened for writing once to get version 5";
+    let expected = "the database has version 1; it must be opened for writing once to get version 6";
     assert_eq!(why.to_string(), expected);
 
     let store = place.open();
@@ -39,6 +39,7 @@ async fn a_database_of_the_first_version_keeps_all_it_has() {
     assert_eq!(read.iter().map(|batch| batch.events.len()).sum::<u32>(), 3);
     assert_eq!(store.checkpoint(&run).await.unwrap(), Some((3, "[2]".to_owned())));
     assert_eq!(store.commands_of(&run).await.unwrap().len(), 1);
+    assert_eq!(store.definition(&run).await.unwrap().as_deref(), Some(r#"{"workflow":"flow"}"#));
     let page = store.all_shared("breaker", None).await.unwrap();
     let breaker = Shared { version: 2, body: r#"{"open":true}"#.to_owned() };
     assert_eq!(page.rows, [("mail".to_owned(), breaker)]);
@@ -73,7 +74,7 @@ async fn a_database_of_a_later_release_is_refused_and_left_alone() {
     place.open().close().await;
     place.bare().execute("INSERT INTO migrations VALUES (99, 'later', 0)", []).unwrap();
     let refused = place.try_open(&Options::new());
-    assert!(matches!(refused, Err(StoreError::Newer { found: 99, known: 5 })), "{refused:?}");
+    assert!(matches!(refused, Err(StoreError::Newer { found: 99, known: 6 })), "{refused:?}");
     place.bare().execute("DELETE FROM migrations WHERE version = 99", []).unwrap();
     place.open();
 }

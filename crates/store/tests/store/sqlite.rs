@@ -45,3 +45,25 @@ async fn lists_by_the_beginning_of_the_id_are_right_for_few_and_for_many() {
         }
     }
 }
+
+/// A million runs of one workflow need its definition once.
+#[tokio::test]
+async fn what_runs_were_created_with_is_stored_once_and_goes_with_the_last_of_them() {
+    let place = crate::fixture::Place::new();
+    let store = place.open();
+    let texts =
+        || -> i64 { place.bare().query_row("SELECT count(*) FROM texts", [], |row| row.get(0)).unwrap() };
+    let mut runs: Vec<_> = ["a", "b", "c"].map(|id| crate::fixture::new_run(id, None)).to_vec();
+    for (number, run) in runs.iter_mut().enumerate() {
+        let tidewheel_store::Guard::New(new) = &mut run.guard else { panic!("a new run") };
+        (if number < 2 { "{}" } else { "[]" }).clone_into(&mut new.definition);
+    }
+    let ids: Vec<_> = runs.iter().map(|run| run.run.clone()).collect();
+    assert!(store.append(runs).await.unwrap().iter().all(Result::is_ok));
+    assert_eq!(texts(), 2);
+    for (id, left, last) in [(&ids[0], 2, Some("{}")), (&ids[2], 1, Some("{}")), (&ids[1], 0, None)] {
+        assert_eq!(store.delete(id).await.unwrap(), Ok(true));
+        assert_eq!(texts(), left);
+        assert_eq!(store.definition(&ids[1]).await.unwrap().as_deref(), last);
+    }
+}
