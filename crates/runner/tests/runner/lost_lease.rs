@@ -11,13 +11,13 @@ use crate::world::{Gate, gated};
 
 /// Takes the runs of all owners away, as another process does with those of one that did not renew.
 async fn take_over(store: &Memory, runs: &[&str]) {
-    for owner in store.owners().await.unwrap() {
-        store.leave(owner).await.unwrap();
+    for owner in store.owners().await.expect("the store answers") {
+        store.leave(owner).await.expect("the store answers");
     }
-    let owner = store.join(Span::from_secs(60)).await.unwrap().owner;
+    let owner = store.join(Span::from_secs(60)).await.expect("the store answers").owner;
     for run in runs {
         let wanted = Wanted::Run(RunId::new(run));
-        assert_eq!(store.claim(Claim { owner, wanted }).await.unwrap().runs.len(), 1);
+        assert_eq!(store.claim(Claim { owner, wanted }).await.expect("the store answers").runs.len(), 1);
     }
 }
 

@@ -41,17 +41,20 @@ impl Clock for ProcessClock {
 
 /// What was executed: each piece of work with how often it began, and whether it is under way.
 #[derive(Clone, Default)]
-struct Executions(Arc<Mutex<BTreeMap<(u64, String, u32), (u32, bool)>>>);
+struct Executions(Arc<Mutex<BTreeMap<Piece, (u32, bool)>>>);
+
+/// The order, the step and the attempt.
+type Piece = (u64, String, u32);
 
 impl Executions {
-    fn begin(&self, work: &(u64, String, u32)) {
+    fn begin(&self, work: &Piece) {
         let mut all = self.0.lock().expect("one thread");
         let (count, is_running) = all.entry(work.clone()).or_default();
         assert!(!*is_running, "{work:?} is executed twice at once");
         (*count, *is_running) = (*count + 1, true);
     }
 
-    fn end(&self, work: &(u64, String, u32)) {
+    fn end(&self, work: &Piece) {
         self.0.lock().expect("one thread").get_mut(work).expect("it began").1 = false;
     }
 
