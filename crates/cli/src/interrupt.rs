@@ -6,7 +6,7 @@ use std::sync::mpsc;
 
 use tokio::signal::unix::{SignalKind, signal};
 
-/// Whether somebody has had enough.
+/// Whether the person at the terminal has had enough.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Interrupt(Arc<AtomicBool>);
 
@@ -19,9 +19,7 @@ impl Interrupt {
         let listener = std::thread::Builder::new().name("interrupt".to_owned());
         // A thread that does not start listens to nothing, which is what happens then.
         drop(listener.spawn(move || {
-            let Ok(runtime) = tokio::runtime::Builder::new_current_thread().enable_io().build() else {
-                return;
-            };
+            let Ok(runtime) = crate::runtime::current_thread() else { return };
             runtime.block_on(async {
                 let Ok(mut signals) = signal(SignalKind::interrupt()) else { return };
                 drop(ready);
@@ -35,7 +33,7 @@ impl Interrupt {
         interrupt
     }
 
-    /// Tells whether somebody has had enough.
+    /// Returns whether Ctrl-C was pressed.
     pub(crate) fn is_heard(&self) -> bool {
         self.0.load(Ordering::Relaxed)
     }

@@ -13,6 +13,7 @@ mod input;
 mod interrupt;
 mod jobs;
 mod output;
+mod runtime;
 mod store;
 mod terminal;
 mod view;

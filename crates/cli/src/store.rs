@@ -56,7 +56,7 @@ impl Opened {
         };
         let store = Sqlite::open_with(path, Arc::new(RealClock::new()), &options)
             .map_err(|error| cannot_open(path, &error))?;
-        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+        let runtime = crate::runtime::current_thread();
         let runtime = runtime.map_err(|error| {
             let message = format!("The store `{name}` cannot be used: {}.", cause(&error));
             CommandError::new(Code::StoreUnavailable, message).after(&error)

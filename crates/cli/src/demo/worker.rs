@@ -70,7 +70,7 @@ pub(crate) fn run(arguments: &Arguments) -> Exit {
         drop(io::stdin().lock().read_to_end(&mut Vec::new()));
         std::process::exit(1);
     }));
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+    let runtime = crate::runtime::current_thread();
     let ran = runtime.map_err(Into::into).and_then(|runtime| runtime.block_on(work(arguments)));
     match ran {
         Ok(()) => Exit::Succeeded,

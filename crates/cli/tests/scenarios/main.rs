@@ -11,6 +11,8 @@ mod cancel;
 mod concurrency;
 mod containment;
 mod ends;
+mod enqueue_faults;
+mod exhaustion;
 mod explain;
 mod external;
 mod fields;

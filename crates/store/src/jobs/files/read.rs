@@ -36,16 +36,20 @@ pub(super) fn record(root: &Root, id: &JobId) -> Result<Option<Record>, JobStore
 }
 
 /// Reads what is in the directory of a job, with what its record is known by.
-pub(super) fn state(root: &Root, id: &JobId) -> (Signature, State) {
+///
+/// That this process may open no more files, or has no memory, says nothing about the record. It is an error of its own:
+/// the index would remember it as damage as long as the record stays as it is.
+pub(super) fn state(root: &Root, id: &JobId) -> Result<(Signature, State), JobStoreError> {
     // What the file is known by comes first: a file that is replaced in between differs the next time.
     let path = layout::of_job(id, layout::RECORD);
     let signature = signature(root, &path);
     let state = match record(root, id) {
         Ok(Some(record)) => State::Job(Box::new(Brief::from(&record))),
         Ok(None) => State::Vacant,
+        Err(error) if error.lacks_room() => return Err(error),
         Err(error) => State::Unreadable(error.explain()),
     };
-    (signature, state)
+    Ok((signature, state))
 }
 
 /// Returns what a file is known by; of one that is not there, or cannot be looked at, nothing but zeros.

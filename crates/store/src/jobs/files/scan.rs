@@ -21,11 +21,12 @@ pub(super) struct Scan {
 /// Reads every record.
 pub(super) fn scan(root: &Root) -> Result<Scan, JobStoreError> {
     let names = names(root)?;
-    let jobs = names.ids.into_iter().map(|id| {
-        let state = read::state(root, &id);
-        (id, state)
-    });
-    Ok(Scan { jobs: jobs.collect(), strange: names.strange })
+    let mut jobs = BTreeMap::new();
+    for id in names.ids {
+        let state = read::state(root, &id)?;
+        jobs.insert(id, state);
+    }
+    Ok(Scan { jobs, strange: names.strange })
 }
 
 /// The names in the directory of the jobs.

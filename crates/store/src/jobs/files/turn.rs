@@ -110,9 +110,9 @@ impl Turn for FilesTurn<'_> {
         if touched.is_empty() && committed.links == 0 {
             return Ok(committed.failed);
         }
-        let written = Written { new_run, ..written(root, &batch, &committed) };
         // The records are written; an index that cannot follow is read again, with its note.
-        if index.wrote(root, written).is_err() {
+        let written = written(root, &batch, &committed).map(|written| Written { new_run, ..written });
+        if written.and_then(|written| index.wrote(root, written)).is_err() {
             self.index = None;
         }
         Ok(committed.failed)
@@ -145,9 +145,12 @@ impl Turn for FilesTurn<'_> {
         if !has_index {
             return Ok(removed);
         }
-        let mut written = Written { has_removed_runs: true, links: folders.links, ..Written::default() };
-        written.records.extend(ids().map(|id| (id.clone(), entry(root, id))));
-        if self.index(root)?.wrote(root, written).is_err() {
+        let records = ids().map(|id| Ok((id.clone(), entry(root, id)?))).collect::<Result<_, _>>();
+        let links = folders.links;
+        let written =
+            records.map(|records| Written { records, has_removed_runs: true, links, ..Written::default() });
+        let index = self.index(root)?;
+        if written.and_then(|written| index.wrote(root, written)).is_err() {
             self.index = None;
         }
         Ok(removed)
@@ -204,7 +207,7 @@ fn due_text(due: Due) -> String {
 }
 
 /// Returns what the index has to know of a batch that was written.
-fn written(root: &Root, batch: &Batch, committed: &Committed) -> Written {
+fn written(root: &Root, batch: &Batch, committed: &Committed) -> Result<Written, JobStoreError> {
     let mut written = Written { made: committed.made.clone(), links: committed.links, ..Written::default() };
     for record in &batch.records {
         if let Some(signature) = committed.records.get(&record.id) {
@@ -215,14 +218,14 @@ fn written(root: &Root, batch: &Batch, committed: &Committed) -> Written {
     }
     for (id, _) in &committed.failed {
         // Nothing of it should have changed; the record itself says whether that is so.
-        written.records.insert(id.clone(), entry(root, id));
+        written.records.insert(id.clone(), entry(root, id)?);
     }
-    written
+    Ok(written)
 }
 
 /// Returns what the index has to know of a job whose record may have changed; nothing if it has no directory.
-fn entry(root: &Root, id: &JobId) -> Option<Entry> {
-    let (signature, state) = read::state(root, id);
+fn entry(root: &Root, id: &JobId) -> Result<Option<Entry>, JobStoreError> {
+    let (signature, state) = read::state(root, id)?;
     let is_there = root.look(&layout::job(id)).is_ok_and(|found| found.is_some());
-    is_there.then_some(Entry { signature, state, is_hidden: false })
+    Ok(is_there.then_some(Entry { signature, state, is_hidden: false }))
 }

@@ -192,7 +192,7 @@ impl Log {
 
 /// Returns the error of a log that cannot be read.
 pub(super) fn unreadable(path: &Path, error: &io::Error) -> Ending {
-    crate::input::cannot_read(&path.display().to_string(), error).into()
+    crate::input::cannot_read(&path.display().to_string(), error).after(error).into()
 }
 
 fn is_same(one: &File, other: &File) -> io::Result<bool> {

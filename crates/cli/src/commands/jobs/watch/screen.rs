@@ -228,7 +228,7 @@ fn listen_to_signals(sender: &Sender<Heard>) {
 /// Waits for a signal that ends the process, and returns how it ends. Once it would hear one, it drops what it is given.
 fn signalled(ready: Sender<()>) -> Option<Exit> {
     use tokio::signal::unix::{SignalKind, signal};
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_io().build().ok()?;
+    let runtime = crate::runtime::current_thread().ok()?;
     runtime.block_on(async {
         let mut interrupt = signal(SignalKind::interrupt()).ok()?;
         let mut terminate = signal(SignalKind::terminate()).ok()?;

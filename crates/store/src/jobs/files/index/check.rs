@@ -68,7 +68,7 @@ pub(super) fn check(index: &Index, root: &Root) -> Result<Check, JobStoreError> 
         check.strange = Some(list(live, &text, &mut watch, &mut suspects)?);
     }
     for id in suspects {
-        let (signature, state) = read::state(root, &id);
+        let (signature, state) = read::state(root, &id)?;
         // A directory without a record may get one, and is watched; one that is gone is not.
         let is_gone =
             state == State::Vacant && !root.look(&format!("{JOBS}/{id}")).is_ok_and(|found| found.is_some());

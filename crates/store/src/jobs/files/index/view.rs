@@ -79,7 +79,7 @@ impl Index {
             for id in &self.live.touching {
                 if !survey.known.contains_key(id)
                     && !over.contains(id.as_str())
-                    && let (_, State::Job(brief)) = read::state(root, id)
+                    && let Ok((_, State::Job(brief))) = read::state(root, id)
                     && (read::is_begun(brief.status)
                         || brief.run.as_ref().is_none_or(|run| read::has_manifest(root, run)))
                 {
