@@ -198,20 +198,16 @@ impl RunCommand {
                 | JobStatus::BlockedByApproval
                 | JobStatus::Skipped => Effect::Acts,
             },
-            Self::Complete | Self::Fail => {
+            Self::Complete | Self::Fail | Self::Heartbeat => {
                 if status.is_active() {
                     Effect::Acts
                 } else {
                     NO_WORK
                 }
             }
-            Self::Input
-            | Self::Signal
-            | Self::Pause
-            | Self::Resume
-            | Self::Stop
-            | Self::Checkpoint
-            | Self::Heartbeat => NOT_FOR_JOBS,
+            Self::Input | Self::Signal | Self::Pause | Self::Resume | Self::Stop | Self::Checkpoint => {
+                NOT_FOR_JOBS
+            }
         }
     }
 

@@ -1,4 +1,4 @@
-//! `tidewheel runs cancel|pause|resume|retry|signal|complete|fail`: what is asked of runs, by rows in their store.
+//! `tidewheel runs cancel|pause|resume|stop|retry|signal|complete|fail`: what is asked of runs, by rows in their store.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -41,12 +41,12 @@ fn a_run_that_nobody_drives_gets_the_row_and_its_next_owner_obeys() {
     let home = home();
     let ran = runs(&home, &["cancel", "refund-1", "--wait", "10ms"]).succeeded();
     assert_snapshot!(ran, @"
-    refund-1 was asked to cancel. Nobody drives it now; the next process that knows
+    refund-1 was asked to cancel. No process drives it now; the next one that knows
     workflow refunds version 1 will do so; none came within 10ms.
     ");
     assert_eq!(rows(&home, "orders.db"), [r#"refund-1 cancel "cancel""#]);
     assert_snapshot!(runs(&home, &["pause", "refund-1", "--no-wait"]).succeeded(), @"
-    refund-1 was asked to pause. Nobody drives it now; the next process that knows
+    refund-1 was asked to pause. No process drives it now; the next one that knows
     workflow refunds version 1 will do so.
     ");
     assert_snapshot!(runs(&home, &["resume", "refund-1", "--no-wait", "--format", "json"]).succeeded(), @r#"
@@ -79,6 +79,7 @@ fn what_would_change_nothing_is_refused_and_not_written() {
         &["cancel", "order-2", "work_00000000000000000000000000000000"],
         &["pause", "order-1"],
         &["resume", "order-2"],
+        &["stop", "order-1"],
         &["retry", "order-1"],
         &["retry", "order-2", "price"],
         &["retry", "order-5"],
@@ -100,6 +101,7 @@ fn what_would_change_nothing_is_refused_and_not_written() {
     error[TW0016]: Run `order-2` has no work `work_00000000000000000000000000000000`.
     error[TW0017]: Run `order-1` is completed: nothing is left to do.
     error[TW0017]: Run `order-2` is failed: nothing is left to do.
+    error[TW0017]: Run `order-1` is completed: nothing is left to do.
     error[TW0017]: Run `order-1` is completed: only work that failed can be tried again.
     error[TW0017]: `price` of run `order-2` cannot be asked this: only work that failed can be tried again.
     error[TW0017]: Run `order-5` is cancelled: it was cancelled, and goes on no more.
@@ -201,9 +203,14 @@ async fn every_command_does_in_every_status_what_the_table_says() {
     for status in Status::ALL {
         let home = Home::new();
         standing(&home, status).await;
-        for command in
-            [RunCommand::Signal, RunCommand::Cancel, RunCommand::Pause, RunCommand::Resume, RunCommand::Retry]
-        {
+        for command in [
+            RunCommand::Signal,
+            RunCommand::Cancel,
+            RunCommand::Pause,
+            RunCommand::Resume,
+            RunCommand::Stop,
+            RunCommand::Retry,
+        ] {
             let name = command.name();
             let arguments = match command {
                 RunCommand::Signal => vec![name, "r", "s", "1"],
@@ -343,7 +350,10 @@ async fn open(path: &Path) -> Runner {
 async fn the_process_that_drives_a_run_notices_at_once() {
     let live = Live::new().await;
     let run = live.runner.run("order-7", &live.workflow(), 3_u32).await.expect("it starts");
-    assert_snapshot!(live.ask(&["pause", "order"]).await, @"order-7 was asked to pause. Whoever drives it has taken that; it is paused now.");
+    assert_snapshot!(live.ask(&["pause", "order"]).await, @"
+    order-7 was asked to pause. The process that drives it has taken that; it is
+    paused now.
+    ");
     assert_eq!(run.status().await.expect("it is there"), Status::Paused);
     assert_snapshot!(live.ask(&["resume", "order-7", "--format", "json"]).await, @r#"
     {
@@ -365,12 +375,53 @@ async fn the_process_that_drives_a_run_notices_at_once() {
 }
 
 #[tokio::test]
+async fn a_run_is_stopped_from_outside_and_goes_on_after_a_resume() {
+    let live = Live::new().await;
+    let run = live.runner.run("order-7", &live.workflow(), 3_u32).await.expect("it starts");
+    assert_snapshot!(live.ask(&["stop", "order-7"]).await, @"
+    order-7 was asked to stop. The process that drives it has taken that; it is
+    stopped now.
+    ");
+    assert_eq!(run.status().await.expect("it is there"), Status::Stopped);
+    let told = live.ask(&["stop", "order-7"]).await;
+    assert!(told.out.contains("order-7 is stopped. It is so already"), "{told}");
+    let refused = runs(&live.home, &["signal", "order-7", "note", r#""hello""#]);
+    assert!(refused.code == Some(1) && refused.err.contains("until it is resumed"), "{refused}");
+    live.ask(&["resume", "order-7"]).await;
+    live.gate.add_permits(1);
+    let run = live.runner.start("order-7", &live.workflow()).await.expect("it is there");
+    assert_eq!(run.result::<u32>("pack").await.expect("it is there"), 3);
+    live.runner.shutdown().await;
+}
+
+#[test]
+fn what_only_runs_of_programs_have_is_refused_for_jobs_by_name() {
+    let home = Home::new();
+    let mut told = String::new();
+    for arguments in [&["stop", "r"][..], &["pause", "r"], &["resume", "r"], &["complete", "r"]] {
+        let ran = home.run(&[&["runs"], arguments].concat());
+        assert_eq!(ran.code, Some(2), "{ran}");
+        told.push_str(&ran.err);
+    }
+    assert_snapshot!(told, @"
+    error[TW0030]: `runs stop` is for the runs of a program: --store FILE names their store.
+    hint: Jobs do not have this command; `tidewheel runs cancel RUN` ends those of a run.
+    error[TW0030]: `runs pause` is for the runs of a program: --store FILE names their store.
+    hint: Jobs do not have this command; `tidewheel runs cancel RUN` ends those of a run.
+    error[TW0030]: `runs resume` is for the runs of a program: --store FILE names their store.
+    hint: Jobs do not have this command; `tidewheel runs cancel RUN` ends those of a run.
+    error[TW0030]: `runs complete` is for the runs of a program: --store FILE names their store.
+    hint: For a job there is `tidewheel jobs complete`.
+    ");
+}
+
+#[tokio::test]
 async fn a_run_is_cancelled_from_outside() {
     let live = Live::new().await;
     let run = live.runner.run("order-7", &live.workflow(), 3_u32).await.expect("it starts");
     assert_snapshot!(live.ask(&["cancel", "order-7"]).await, @"
-    order-7 was asked to cancel. Whoever drives it has taken that; it is cancelled
-    now.
+    order-7 was asked to cancel. The process that drives it has taken that; it is
+    cancelled now.
     ");
     assert_eq!(run.status().await.expect("it is there"), Status::Cancelled);
     live.runner.shutdown().await;
@@ -412,8 +463,8 @@ async fn somebody_outside_ends_work_with_the_token_that_is_explained() {
     assert!(shown.contains("held: external"), "{shown}");
     assert!(token.starts_with("order-7:work_") && token.ends_with(":0"), "{token}");
     assert_snapshot!(live.ask(&["complete", &token, "42"]).await, @"
-    A result was sent to order-7. Whoever drives it has taken that; it is completed
-    now.
+    A result was sent to order-7. The process that drives it has taken that; it is
+    completed now.
     ");
     assert_eq!(run.result::<u32>("sign").await.expect("it is there"), 42);
 
@@ -487,8 +538,8 @@ async fn failed_work_and_dead_letters_get_another_chance() {
     assert_eq!(run.wait().await.expect("it ends"), Status::Failed, "the bank is still closed");
     let told = live.ask(&["dead-letters", "retry", "--all"]).await;
     assert_snapshot!(told, @"
-    order-7 was asked to try charge again, which is letter 2. Whoever drives it has
-    taken that, and the letter is gone.
+    order-7 was asked to try charge again, which is letter 2. The process that
+    drives it has taken that, and the letter is gone.
     ");
     assert_eq!(run.wait().await.expect("it ends"), Status::Failed, "the bank is still closed");
     live.gate.add_permits(1);
@@ -538,8 +589,8 @@ async fn what_was_undone_is_not_tried_again_and_keeps_no_other_letter_from_it() 
     assert!(rows(&live.home, "orders.db").is_empty());
     assert_snapshot!(live.ask(&["dead-letters", "retry", "--all"]).await, @"
     Letter 1 stays. `mail` of run `ann` is failed: what its input caused was undone.
-    bob was asked to try mail again, which is letter 2. Whoever drives it has taken
-    that, and the letter is gone.
+    bob was asked to try mail again, which is letter 2. The process that drives it
+    has taken that, and the letter is gone.
     ");
     live.runner.shutdown().await;
 }

@@ -289,6 +289,7 @@ fn runs() {
       cancel        Cancel a run: end all of its work that is not over
       pause         Pause a run: what is under way comes to its end, nothing new starts
       resume        Let a run go on that was paused, stopped or put aside
+      stop          Stop a run: the process that drives it lets go of it
       retry         Try failed work of a run again
       signal        Give one component of a run a value, and the others nothing
       complete      Give the result of work that is done elsewhere
@@ -644,7 +645,7 @@ fn what_asks_something_of_runs() {
     assert_snapshot!(help_of(&["runs", "pause", "-h"]), @"
     Pause a run: what is under way comes to its end, nothing new starts
 
-    Usage: tidewheel runs pause [OPTIONS] --store <FILE> <RUN>
+    Usage: tidewheel runs pause [OPTIONS] <RUN>
 
     Arguments:
       <RUN>  The run, or the beginning of its id
@@ -659,7 +660,22 @@ fn what_asks_something_of_runs() {
     assert_snapshot!(help_of(&["runs", "resume", "-h"]), @"
     Let a run go on that was paused, stopped or put aside
 
-    Usage: tidewheel runs resume [OPTIONS] --store <FILE> <RUN>
+    Usage: tidewheel runs resume [OPTIONS] <RUN>
+
+    Arguments:
+      <RUN>  The run, or the beginning of its id
+
+    Options:
+          --store <FILE>     The SQLite file that the runs are kept in
+          --wait <SPAN>      With --store: wait so long until it is done; 2s if not given
+          --no-wait          With --store: do not wait until it is done
+          --format <FORMAT>  How the result is printed [default: text] [possible values: text, json]
+      -h, --help             Print help (see more with '--help')
+    ");
+    assert_snapshot!(help_of(&["runs", "stop", "-h"]), @"
+    Stop a run: the process that drives it lets go of it
+
+    Usage: tidewheel runs stop [OPTIONS] <RUN>
 
     Arguments:
       <RUN>  The run, or the beginning of its id
@@ -696,7 +712,7 @@ fn what_asks_something_of_runs() {
 
       $ tidewheel runs signal order-7 approve '{"by": "ada"}' --store orders.db
 
-    Usage: tidewheel runs signal [OPTIONS] --store <FILE> <RUN> <COMPONENT> <VALUE>
+    Usage: tidewheel runs signal [OPTIONS] <RUN> <COMPONENT> <VALUE>
 
     Arguments:
       <RUN>
@@ -740,7 +756,7 @@ fn what_asks_something_of_runs() {
 
       $ tidewheel runs complete "$TOKEN" '{"paid": true}' --store orders.db
 
-    Usage: tidewheel runs complete [OPTIONS] --store <FILE> <TOKEN> [VALUE]
+    Usage: tidewheel runs complete [OPTIONS] <TOKEN> [VALUE]
 
     Arguments:
       <TOKEN>
@@ -782,7 +798,7 @@ fn what_asks_something_of_runs() {
 
       $ tidewheel runs fail "$TOKEN" 'the bank is closed' --code closed --store orders.db
 
-    Usage: tidewheel runs fail [OPTIONS] --store <FILE> <TOKEN> <MESSAGE>
+    Usage: tidewheel runs fail [OPTIONS] <TOKEN> <MESSAGE>
 
     Arguments:
       <TOKEN>

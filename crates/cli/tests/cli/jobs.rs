@@ -378,6 +378,7 @@ fn f_56_a_job_is_rejected_with_a_reason() {
     Status: blocked_by_approval
     Approval state: rejected
     Reason: not today
+    Started: none
     Updated: J1
     ");
     let record = yard.record("J1");
@@ -495,6 +496,7 @@ fn runs_of_jobs_are_listed_shown_cancelled_and_retried() {
         (&["runs", "list", "--status", "parked"], Some(2)),
         (&["runs", "gc", "--older-than", "1d"], Some(2)),
         (&["runs", "pause", id], Some(2)),
+        (&["runs", "stop", id], Some(2)),
         (&["runs", "show", "nobody"], Some(1)),
     ] {
         let ran = yard.run(arguments);

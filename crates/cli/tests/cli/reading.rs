@@ -90,6 +90,7 @@ const WRITES: &[&str] = &[
     "runs resume",
     "runs retry",
     "runs signal",
+    "runs stop",
     "tick",
 ];
 

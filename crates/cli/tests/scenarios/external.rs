@@ -55,11 +55,16 @@ fn a_job_done_elsewhere_waits_without_a_process_and_a_slot_until_its_token_comes
     let payload = fs::read_to_string(folder.join(format!("{id}.json"))).unwrap();
     let payload: Value = serde_json::from_str(&payload).unwrap();
     assert_eq!(payload["value"], json!({"url": "https://example.org"}));
-    let ran = desk.run(&["jobs", "complete", &id, "--token", &token]);
-    assert!(
-        ran.code == Some(1) && ran.err.contains("waits for no external completion (succeeded)"),
-        "{ran:?}"
-    );
+    // What is over is refused by the table of commands, with its reason.
+    for command in ["complete", "fail", "heartbeat"] {
+        let ran = desk.run(&["jobs", command, &id, "--token", &token]);
+        let says = format!("job {id} is succeeded: no work waits for it");
+        assert!(ran.code == Some(1) && ran.err.contains(&says), "{command}: {ran:?}");
+    }
+    // What is not done elsewhere waits for no worker, whatever its status.
+    let plain = desk.enqueue(&["other", "--require-approval"]);
+    let ran = desk.run(&["jobs", "complete", &format!("wf-{plain}-one"), "--token", &token]);
+    assert!(ran.code == Some(1) && ran.err.contains("waits for no external completion"), "{ran:?}");
 }
 
 #[test]

@@ -10,6 +10,7 @@ use super::settle::note;
 use super::shared::Shared;
 use super::start::{permit_of, start};
 use super::status::JobStatus;
+use crate::command::{Effect, RunCommand};
 use crate::policy::{Permit, Resolved};
 use crate::time::Timestamp;
 
@@ -19,6 +20,16 @@ const DETAIL: &str = "waiting on external completion";
 /// Why a job cannot be completed or failed from outside.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ExternalError {
+    /// As the job stands, the command would have no effect.
+    #[error("job {id} is {status}: {why}")]
+    Refused {
+        /// The job.
+        id: JobId,
+        /// Where it stands.
+        status: JobStatus,
+        /// Why, as the table of commands says it.
+        why: &'static str,
+    },
     /// No attempt of it waits for a worker outside.
     #[error("job {id} waits for no external completion ({status})")]
     NotWaiting {
@@ -81,12 +92,19 @@ pub fn start_external(
     record.schedule.wait_reason = Some(WaitReason::new(WaitKind::External, DETAIL));
 }
 
-/// Checks that an attempt of a job waits under this token.
+/// Checks that an attempt of a job waits for this command, under this token.
 ///
 /// # Errors
 /// It does not; nothing was changed.
-pub fn check_token<'a>(record: &'a mut Record, token: &str) -> Result<&'a mut ExternalWait, ExternalError> {
+pub fn check_token<'a>(
+    record: &'a mut Record,
+    command: RunCommand,
+    token: &str,
+) -> Result<&'a mut ExternalWait, ExternalError> {
     let (id, status) = (record.id.clone(), record.status);
+    if let Effect::Refused(why) = command.effect_on_job(status) {
+        return Err(ExternalError::Refused { id, status, why });
+    }
     let Some(external) = record.schedule.external.as_deref_mut() else {
         return Err(ExternalError::NotWaiting { id, status });
     };

@@ -3,10 +3,9 @@
 use clap::Args;
 use serde_json::Value;
 
-use super::external::{ExternalArguments, told};
+use super::decided::{ExternalArguments, exit_code};
 use crate::error::Ending;
 use crate::exit::Exit;
-use crate::jobs::{Opened, refused};
 
 /// Complete a job whose work is done elsewhere
 ///
@@ -33,10 +32,10 @@ fn json_of(text: &str) -> Result<Value, String> {
 
 /// Completes the job.
 pub(super) fn run(arguments: &Arguments) -> Result<Exit, Ending> {
-    let external = &arguments.external;
-    let opened = Opened::open(&external.dir)?;
-    let job = opened.find(&external.job)?;
-    let completed = opened.scheduler()?.complete(&job, &external.token, arguments.value.as_ref());
-    let (record, ticked) = completed.map_err(|error| refused(&error))?;
-    told(external, "Job completed", &record, &ticked)
+    let Arguments { external, value } = arguments;
+    external.decided.decide(
+        "Job completed",
+        |scheduler, job| scheduler.complete(job, &external.token, value.as_ref()),
+        exit_code,
+    )
 }

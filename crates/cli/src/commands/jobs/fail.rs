@@ -3,10 +3,9 @@
 use clap::Args;
 use tidewheel_runner::job::ExternalFailure;
 
-use super::external::{ExternalArguments, told};
+use super::decided::{ExternalArguments, exit_code};
 use crate::error::Ending;
 use crate::exit::Exit;
-use crate::jobs::{Opened, refused};
 
 /// Fail an attempt of a job whose work is done elsewhere
 ///
@@ -34,16 +33,16 @@ pub(crate) struct Arguments {
 
 /// Fails the attempt.
 pub(super) fn run(arguments: &Arguments) -> Result<Exit, Ending> {
-    let external = &arguments.external;
-    let opened = Opened::open(&external.dir)?;
-    let job = opened.find(&external.job)?;
-    let reason = arguments.reason.as_deref().map(str::trim).filter(|reason| !reason.is_empty());
+    let Arguments { external, reason, exit_code: code, non_retryable } = arguments;
+    let reason = reason.as_deref().map(str::trim).filter(|reason| !reason.is_empty());
     let failure = ExternalFailure {
         reason: reason.map(str::to_owned),
-        exit_code: arguments.exit_code,
-        non_retryable: arguments.non_retryable,
+        exit_code: *code,
+        non_retryable: *non_retryable,
     };
-    let failed = opened.scheduler()?.fail(&job, &external.token, &failure);
-    let (record, ticked) = failed.map_err(|error| refused(&error))?;
-    told(external, "Attempt failed", &record, &ticked)
+    external.decided.decide(
+        "Attempt failed",
+        |scheduler, job| scheduler.fail(job, &external.token, &failure),
+        exit_code,
+    )
 }

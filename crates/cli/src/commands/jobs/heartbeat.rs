@@ -2,10 +2,9 @@
 
 use clap::Args;
 
-use super::external::{ExternalArguments, told};
+use super::decided::{ExternalArguments, exit_code};
 use crate::error::Ending;
 use crate::exit::Exit;
-use crate::jobs::{Opened, refused};
 
 /// Report that the external worker of a job is alive
 ///
@@ -24,9 +23,9 @@ pub(crate) struct Arguments {
 /// Notes the heartbeat.
 pub(super) fn run(arguments: &Arguments) -> Result<Exit, Ending> {
     let external = &arguments.external;
-    let opened = Opened::open(&external.dir)?;
-    let job = opened.find(&external.job)?;
-    let heard = opened.scheduler()?.heartbeat(&job, &external.token);
-    let (record, ticked) = heard.map_err(|error| refused(&error))?;
-    told(external, "Heartbeat noted", &record, &ticked)
+    external.decided.decide(
+        "Heartbeat noted",
+        |scheduler, job| scheduler.heartbeat(job, &external.token),
+        exit_code,
+    )
 }

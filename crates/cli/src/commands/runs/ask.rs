@@ -1,5 +1,7 @@
-//! `tidewheel runs cancel|pause|resume|retry|signal|complete|fail`: what people ask of runs. It becomes a row in the
+//! `tidewheel runs cancel|pause|resume|stop|retry|signal|complete|fail`: what people ask of runs. It becomes a row in the
 //! store, which the process that drives the run notices at once.
+
+use std::path::PathBuf;
 
 use clap::Args;
 use clap::builder::NonEmptyStringValueParser;
@@ -71,6 +73,23 @@ pub(crate) struct PauseArguments {
 #[derive(Debug, Args)]
 #[command(verbatim_doc_comment)]
 pub(crate) struct ResumeArguments {
+    /// The run, or the beginning of its id
+    run: String,
+    #[command(flatten)]
+    how: HowArguments,
+}
+
+/// Stop a run: the process that drives it lets go of it
+///
+/// Work that is under way is given back and begins again after `tidewheel runs
+/// resume`. Until then the run takes no inputs; a pause still takes them.
+///
+/// Example:
+///
+///   $ tidewheel runs stop order-7 --store orders.db
+#[derive(Debug, Args)]
+#[command(verbatim_doc_comment)]
+pub(crate) struct StopArguments {
     /// The run, or the beginning of its id
     run: String,
     #[command(flatten)]
@@ -174,8 +193,8 @@ impl EitherHow {
     /// Returns how it is asked in a store, or where the repository is.
     fn side(&self) -> Result<HowArguments, DirArguments> {
         match self.place.side() {
-            Side::Program(store) => {
-                Ok(HowArguments { store, patience: self.patience.clone(), format: self.format })
+            Side::Program(StoreArguments { store }) => {
+                Ok(HowArguments { store: Some(store), patience: self.patience.clone(), format: self.format })
             }
             Side::Repository(dir) => Err(dir),
         }
@@ -185,8 +204,9 @@ impl EitherHow {
 /// How something is asked.
 #[derive(Debug, Args)]
 pub(super) struct HowArguments {
-    #[command(flatten)]
-    store: StoreArguments,
+    /// The SQLite file that the runs are kept in
+    #[arg(long, value_name = "FILE")]
+    store: Option<PathBuf>,
     #[command(flatten)]
     patience: Patience,
     /// How the result is printed
@@ -220,7 +240,7 @@ pub(super) fn cancel(arguments: &CancelArguments) -> Result<Exit, Ending> {
         let flag = if cleans { "`--cleanup-worktree`" } else { "`--no-cleanup-worktree`" };
         return Err(of_repositories(flag, "Leave out the flag: a program has no worktrees.").into());
     }
-    let opened = how.open()?;
+    let opened = how.open(Wish::Cancel)?;
     let record = opened.run(run)?;
     let sent = match component {
         None => vec![opened.ask(opened.control.cancel(&record.id))?],
@@ -249,15 +269,23 @@ fn no_component_here(component: Option<&str>, run: &str, verb: &str) -> Result<(
 
 /// Pauses a run.
 pub(super) fn pause(arguments: &PauseArguments) -> Result<Exit, Ending> {
-    let opened = arguments.how.open()?;
+    let opened = arguments.how.open(Wish::Pause)?;
     let record = opened.run(&arguments.run)?;
     let sent = opened.ask(opened.control.pause(&record.id))?;
     arguments.how.follow(&opened, Wish::Pause, &[sent])
 }
 
+/// Stops a run.
+pub(super) fn stop(arguments: &StopArguments) -> Result<Exit, Ending> {
+    let opened = arguments.how.open(Wish::Stop)?;
+    let record = opened.run(&arguments.run)?;
+    let sent = opened.ask(opened.control.stop(&record.id))?;
+    arguments.how.follow(&opened, Wish::Stop, &[sent])
+}
+
 /// Lets a run go on.
 pub(super) fn resume(arguments: &ResumeArguments) -> Result<Exit, Ending> {
-    let opened = arguments.how.open()?;
+    let opened = arguments.how.open(Wish::Resume)?;
     let record = opened.run(&arguments.run)?;
     let sent = opened.ask(opened.control.resume(&record.id))?;
     arguments.how.follow(&opened, Wish::Resume, &[sent])
@@ -274,7 +302,7 @@ pub(super) fn retry(arguments: &RetryArguments) -> Result<Exit, Ending> {
             return of_jobs::retry(&dir, run, how.format);
         }
     };
-    let opened = how.open()?;
+    let opened = how.open(Wish::Retry)?;
     let record = opened.run(run)?;
     let sent = match component {
         None => vec![opened.ask(opened.control.retry(&record.id, None))?],
@@ -290,7 +318,7 @@ pub(super) fn retry(arguments: &RetryArguments) -> Result<Exit, Ending> {
 /// Gives a component a value.
 pub(super) fn signal(arguments: &SignalArguments) -> Result<Exit, Ending> {
     let SignalArguments { run, component, value, how } = arguments;
-    let opened = how.open()?;
+    let opened = how.open(Wish::Signal)?;
     let record = opened.run(run)?;
     let sent = opened.ask(opened.control.signal(&record.id, component, value.clone()))?;
     how.follow(&opened, Wish::Signal, &[sent])
@@ -298,7 +326,7 @@ pub(super) fn signal(arguments: &SignalArguments) -> Result<Exit, Ending> {
 
 /// Gives the result of work that is done elsewhere.
 pub(super) fn complete(arguments: &CompleteArguments) -> Result<Exit, Ending> {
-    let opened = arguments.how.open()?;
+    let opened = arguments.how.open(Wish::Complete)?;
     let sent = opened.ask(opened.control.complete(&arguments.token, &arguments.value))?;
     arguments.how.follow(&opened, Wish::Complete, &[sent])
 }
@@ -306,7 +334,7 @@ pub(super) fn complete(arguments: &CompleteArguments) -> Result<Exit, Ending> {
 /// Says that work failed that is done elsewhere.
 pub(super) fn fail(arguments: &FailArguments) -> Result<Exit, Ending> {
     let FailArguments { token, message, code, how } = arguments;
-    let opened = how.open()?;
+    let opened = how.open(Wish::Fail)?;
     let mut failure = Failure::new(message);
     failure.code = code.as_ref().map(|code| match code.parse() {
         Ok(number) => ErrorCode::Number(number),
@@ -317,8 +345,21 @@ pub(super) fn fail(arguments: &FailArguments) -> Result<Exit, Ending> {
 }
 
 impl HowArguments {
-    fn open(&self) -> Result<Opened, CommandError> {
-        Opened::open(&self.store, Purpose::Ask)
+    /// Opens the store. Without one the runs of a repository are meant, which have jobs instead.
+    fn open(&self, wish: Wish) -> Result<Opened, CommandError> {
+        let Some(store) = &self.store else {
+            let instead = match wish {
+                Wish::Complete | Wish::Fail | Wish::Cancel | Wish::Retry => {
+                    format!("For a job there is `tidewheel jobs {}`.", wish.name())
+                }
+                Wish::Pause | Wish::Resume | Wish::Stop | Wish::Signal => {
+                    "Jobs do not have this command; `tidewheel runs cancel RUN` ends those of a run."
+                        .to_owned()
+                }
+            };
+            return Err(of_programs(&format!("`runs {}`", wish.name()), &instead));
+        };
+        Opened::open(&StoreArguments { store: store.clone() }, Purpose::Ask)
     }
 
     fn follow(&self, opened: &Opened, wish: Wish, sent: &[Sent]) -> Result<Exit, Ending> {

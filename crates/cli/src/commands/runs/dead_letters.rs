@@ -227,11 +227,11 @@ fn retried(done: &[RetriedForm<'_>]) -> String {
         let line = match (refused, handled) {
             (Some(why), _) => format!("Letter {id} stays. {why}"),
             (None, true) => format!(
-                "{run} was asked to try {component} again, which is letter {id}. Whoever drives it has taken that, and \
+                "{run} was asked to try {component} again, which is letter {id}. The process that drives it has taken that, and \
                  the letter is gone."
             ),
             (None, false) => format!(
-                "{run} was asked to try {component} again, which is letter {id}. Nobody has done so yet, so the letter \
+                "{run} was asked to try {component} again, which is letter {id}. No process has done so yet, so the letter \
                  is still there."
             ),
         };

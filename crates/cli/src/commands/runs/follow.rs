@@ -21,7 +21,7 @@ use crate::store::Opened;
 use crate::terminal;
 use crate::view::timeline::wrapped;
 
-/// How long to wait until somebody has done what was asked.
+/// How long to wait until the process that drives the run has done what was asked.
 #[derive(Clone, Debug, Args)]
 pub(super) struct Patience {
     /// With --store: wait so long until it is done; 2s if not given
@@ -65,6 +65,7 @@ pub(super) enum Wish {
     Cancel,
     Pause,
     Resume,
+    Stop,
     Retry,
     Signal,
     Complete,
@@ -72,11 +73,12 @@ pub(super) enum Wish {
 }
 
 impl Wish {
-    const fn name(self) -> &'static str {
+    pub(super) const fn name(self) -> &'static str {
         match self {
             Self::Cancel => "cancel",
             Self::Pause => "pause",
             Self::Resume => "resume",
+            Self::Stop => "stop",
             Self::Retry => "retry",
             Self::Signal => "signal",
             Self::Complete => "complete",
@@ -119,7 +121,7 @@ pub(super) fn wait(
 /// Returns why some of what was asked was not done, each reason once.
 fn refusals(opened: &Opened, sent: &[Sent]) -> Vec<String> {
     let mut refusals = Vec::new();
-    // What is gone was deleted meanwhile, and nobody is left who could say why.
+    // A run that was deleted meanwhile has no story that could say why.
     let last = sent.last().map(|last| opened.ask(opened.control.story(&last.record.id)));
     if let Some(Ok(story)) = last {
         refusals.extend(sent.iter().filter_map(|one| story.refused.get(&one.id?.0).cloned()));
@@ -165,9 +167,13 @@ fn told(wish: Wish, sent: &[Sent], followed: &Followed, patience: &Patience) -> 
     if is_already_so(sent) {
         let instead = match wish {
             Wish::Resume => "It goes on already, so nothing was asked of it.",
-            Wish::Cancel | Wish::Pause | Wish::Retry | Wish::Signal | Wish::Complete | Wish::Fail => {
-                "It is so already, so nothing was asked of it."
-            }
+            Wish::Cancel
+            | Wish::Pause
+            | Wish::Stop
+            | Wish::Retry
+            | Wish::Signal
+            | Wish::Complete
+            | Wish::Fail => "It is so already, so nothing was asked of it.",
         };
         return format!("{id} is {status}. {instead}");
     }
@@ -177,7 +183,7 @@ fn told(wish: Wish, sent: &[Sent], followed: &Followed, patience: &Patience) -> 
         return text;
     }
     if *is_handled {
-        let _ = write!(text, " Whoever drives it has taken that; it is {status} now.");
+        let _ = write!(text, " The process that drives it has taken that; it is {status} now.");
         return text;
     }
     let is_driven = record.owner.is_some();
@@ -186,7 +192,7 @@ fn told(wish: Wish, sent: &[Sent], followed: &Followed, patience: &Patience) -> 
     } else {
         let _ = write!(
             text,
-            " Nobody drives it now; the next process that knows workflow {workflow} version {workflow_version} will \
+            " No process drives it now; the next one that knows workflow {workflow} version {workflow_version} will \
              do so"
         );
     }
@@ -216,7 +222,7 @@ fn asked(wish: Wish, run: &RunId, count: usize) -> String {
         (Wish::Retry | Wish::Cancel, 2..) => {
             format!("{run} was asked to {} {count} pieces of work.", wish.name())
         }
-        (Wish::Retry | Wish::Cancel | Wish::Pause | Wish::Resume, _) => {
+        (Wish::Retry | Wish::Cancel | Wish::Pause | Wish::Resume | Wish::Stop, _) => {
             format!("{run} was asked to {}.", wish.name())
         }
     }

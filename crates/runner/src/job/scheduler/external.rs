@@ -5,6 +5,7 @@ use std::fs::File;
 use std::io::{self, Read as _};
 
 use serde_json::{Value, json};
+use tidewheel_core::command::RunCommand;
 use tidewheel_core::job::{
     Artifact, Ended, ExternalError, JobEvent, JobEventKind, JobId, Manifest, Metadata, NodeOutcome, Record,
     check_token, misfit, overdue, start_external,
@@ -43,7 +44,7 @@ impl Scheduler {
     ) -> Result<(Record, Ticked), SchedulerError> {
         let mut pass = self.pass()?;
         let mut record = pass.record(id)?;
-        check_token(&mut record, token)?;
+        check_token(&mut record, RunCommand::Complete, token)?;
         let manifest = self.manifest_of(&record)?;
         let payloads = match value {
             Some(value) => payloads(&record, manifest.as_ref(), value, pass.now)?,
@@ -68,7 +69,7 @@ impl Scheduler {
     ) -> Result<(Record, Ticked), SchedulerError> {
         let mut pass = self.pass()?;
         let mut record = pass.record(id)?;
-        check_token(&mut record, token)?;
+        check_token(&mut record, RunCommand::Fail, token)?;
         let manifest = self.manifest_of(&record)?;
         let code = failure.exit_code.filter(|code| *code != 0).unwrap_or(1);
         let reason = failure.reason.as_deref().map_or_else(
@@ -91,7 +92,7 @@ impl Scheduler {
     pub fn heartbeat(&self, id: &JobId, token: &str) -> Result<(Record, Ticked), SchedulerError> {
         let mut pass = self.pass()?;
         let (mut record, now) = (pass.record(id)?, pass.now);
-        let external = check_token(&mut record, token)?;
+        let external = check_token(&mut record, RunCommand::Heartbeat, token)?;
         if external.heartbeat_ms.is_none() {
             return Err(ExternalError::NoHeartbeat(id.clone()).into());
         }
