@@ -287,3 +287,30 @@ fn what_nobody_knows_is_an_error() {
     says(&ran.out, "has a record that cannot be read");
     says(&ran.err, "unable to load background job bad");
 }
+
+/// With a breaker open, jobs were said to wait for a limit, and to go on at an instant that was over.
+#[test]
+fn a_job_behind_an_open_breaker_names_it_and_what_comes_next_is_to_come() {
+    let desk = Desk::new();
+    desk.file(".tidewheel/config.toml", "[scheduler]\ncapacity = 1\n");
+    let breaker = "circuit_breaker = { name = \"api\", failure_threshold = 1, reset_timeout = \"1h\" }";
+    let policy = format!("[[policies]]\nmatch = {{ default = true }}\nconcurrency_limit = 1\n{breaker}\n");
+    desk.flow("f", &(crate::runs::flow(&[("a", "exit 3", ""), ("b", "echo b >>log", "")]) + &policy));
+    let run = desk.enqueue(&["f"]);
+    let id = format!("wf-{run}-b");
+    assert_eq!(desk.wait(&format!("wf-{run}-a")).code, Some(1));
+    let (status, kind, detail) = desk.standing(&id);
+    assert_eq!((status.as_str(), kind.as_str()), ("queued", "schedule"));
+    assert!(detail.contains("circuit breaker `api`"), "{detail}");
+    let explained = desk.json(&["jobs", "explain", &id]);
+    assert_eq!(explained["causes"][0]["kind"], "circuit_breaker", "{explained}");
+    let capacity = explained["gates"].as_array().unwrap().iter().find(|gate| gate["gate"] == "capacity");
+    assert_eq!(capacity.map(|gate| &gate["state"]), Some(&"passed".into()), "{explained}");
+    let next = &explained["next"];
+    assert_eq!((&next["what"], &next["at"]), (&"wait".into(), &serde_json::Value::Null), "{explained}");
+    assert_eq!(next["text"], "It goes on when its circuit breaker lets it in.");
+    // The others of its run are behind the same gate.
+    let of_run = desk.run(&["runs", "explain", &run]).out;
+    assert!(of_run.contains("circuit breaker `api` is open") && !of_run.contains("slot"), "{of_run}");
+    assert!(!desk.path("log").exists());
+}

@@ -504,6 +504,22 @@ mod tests {
         assert!(told.ends_with("Next: nothing by itself."), "{told}");
     }
 
+    /// It once said that the work "goes on 19.1s ago".
+    #[test]
+    fn what_comes_next_is_never_an_instant_that_is_over() {
+        let until = at(20).as_nanos();
+        for why in ["circuit_breaker", "rate_limit", "concurrency_limit", "delay", "external"] {
+            let story = told(&[held(why, &format!(r#","on":"card","until":{until}"#), 2)]);
+            let before = explain(&story.works[0], at(19)).join("\n");
+            assert!(before.contains("in 1s"), "{why}: {before}");
+            for now in [at(20), at(39)] {
+                let told = explain(&story.works[0], now).join("\n");
+                let (_, next) = told.rsplit_once("Next: ").expect("it says what comes next");
+                assert!(!next.contains("ago") && !next.contains("1970"), "{why}: {told}");
+            }
+        }
+    }
+
     #[test]
     fn every_hold_is_a_sentence() {
         for why in
