@@ -40,22 +40,35 @@ fn main() {
 
 /// How commands over a whole run grow with its jobs: two of them run, the others wait.
 fn over_a_run(places: &mut Vec<Place>) {
-    for &count in figure::quick_or(&[100, 200][..], &[250, 1_000, 2_000, 4_000]) {
+    for &count in figure::quick_or(&[100, 200][..], &[250, 1_000, 2_000, 10_000]) {
         let place = Place::with_history(0);
         fs::write(place.path.join(".tidewheel/config.toml"), "[scheduler]\ncapacity = 2\n").unwrap();
-        let template = nodes(count, |_| String::new()).replace("[\"true\"]", "[\"sleep\", \"600\"]");
-        fs::write(place.path.join("wide.toml"), &template).unwrap();
+        fs::write(place.path.join("wide.toml"), sleepers(count)).unwrap();
         let (mut cancels, mut retries) = (Vec::new(), Vec::new());
         place.run(&["run", "wide.toml"]);
         for _ in 0..rounds(3) {
-            cancels.push(place.timed(&["runs", "cancel", "@latest"]));
-            retries.push(place.timed(&["runs", "retry", "@latest"]));
+            cancels.push(place.timed(&["runs", "cancel", "run_"]));
+            retries.push(place.timed(&["runs", "retry", "run_"]));
         }
-        place.run(&["runs", "cancel", "@latest"]);
+        place.run(&["runs", "cancel", "run_"]);
         tell(&format!("runs cancel, {count} jobs"), &format!("jobs/over a run/runs cancel/{count}"), cancels);
         tell(&format!("runs retry, {count} jobs"), &format!("jobs/over a run/runs retry/{count}"), retries);
         places.push(place);
     }
+}
+
+/// A template of nodes that sleep, each on one line: a template of 10,000 has to stay below 1 MiB.
+fn sleepers(count: usize) -> String {
+    let mut text = String::from("id = \"template.bench\"\nversion = \"v1\"\nnodes = [\n");
+    for index in 0..count {
+        writeln!(
+            text,
+            "{{id=\"n{index}\",kind=\"shell\",uses=\"cap.env.shell.command.run\",args={{script=\"sleep 600\"}}}},"
+        )
+        .unwrap();
+    }
+    text.push_str("]\n");
+    text
 }
 
 /// How ticks and views grow with finished jobs, and with active ones.

@@ -1,12 +1,16 @@
-//! What a runner keeps of runs that only wait and were given back to the store: next to nothing.
+//! What a runner keeps of runs that only wait and were given back to the store: next to nothing; and what a command over
+//! a run of a repository costs for each of its jobs.
 
 use std::sync::Arc;
 
 use tidewheel_core::policy::{Policy, default};
 use tidewheel_core::workflow::{Workflow, step};
+use tidewheel_runner::job::{Options, Scheduler};
 use tidewheel_runner::{Executor, Runner, RunnerOptions};
+use tidewheel_store::jobs::{Batch, Files, JobStore as _};
 use tidewheel_store::{Memory, RealClock, Store};
-use tidewheel_testkit::{CountingAllocator, bytes_held_by};
+use tidewheel_testkit::job_suite::{manifest, member, run_id};
+use tidewheel_testkit::{CountingAllocator, allocations_in, bytes_held_by};
 
 #[global_allocator]
 static ALLOCATOR: CountingAllocator = CountingAllocator;
@@ -45,4 +49,51 @@ fn a_run_that_waits_and_was_given_back_keeps_less_than_sixty_four_bytes() {
     let (few, many) = (kept_by_runner(500), kept_by_runner(2_500));
     let each = (many - few) / 2_000;
     assert!(each < 64, "{each} bytes for each of them");
+}
+
+/// Returns a scheduler of a directory with a run of so many jobs that nothing starts.
+fn waiting_jobs(folder: &std::path::Path, count: usize) -> Scheduler {
+    let data = folder.join(".tidewheel");
+    let store = Files::open(&data).expect("a store");
+    let records = (0..count).map(|number| member("run_1", &format!("n{number:05}"))).collect();
+    let batch = Batch { records, manifest: Some(manifest("run_1")), ..Batch::default() };
+    assert!(store.turn().expect("a turn").commit(batch).expect("a commit").is_empty());
+    Scheduler::open(Options {
+        root: folder.to_owned(),
+        data,
+        binary: "/bin/false".into(),
+        actor: "ada".to_owned(),
+        capacity: 0,
+        probe_interval: Options::PROBE_INTERVAL,
+        log_limit: Options::LOG_LIMIT,
+        agents: std::collections::BTreeMap::new(),
+        secrets: tidewheel_core::job::Secrets::default(),
+        cleans_cancelled: false,
+        tell_of_wait: None,
+        now: None,
+    })
+    .expect("a scheduler")
+}
+
+/// Cancelling a run once did a pass for each of its jobs: 2,000 took 53 s, and others started meanwhile.
+#[test]
+fn commands_over_a_run_cost_as_much_for_each_job_however_many_there_are() {
+    let costs = |count: usize| {
+        let folder = tempfile::tempdir().expect("a folder");
+        let scheduler = waiting_jobs(folder.path(), count);
+        let run = run_id("run_1");
+        let (cancel, cancelled) = allocations_in(|| scheduler.cancel_run(&run, None).expect("a cancel"));
+        assert_eq!(cancelled.len(), count);
+        let (retry, (reset, _)) = allocations_in(|| scheduler.retry_run(&run).expect("a retry"));
+        assert_eq!(reset.len(), count);
+        assert_eq!(scheduler.cancel_run(&run, None).expect("a cancel").len(), count);
+        let removes = tidewheel_runner::job::Removes::Old;
+        let (gc, report) = allocations_in(|| scheduler.gc(0, removes).expect("a gc"));
+        assert_eq!((report.jobs.len(), report.errors), (count, Vec::new()));
+        [("cancel", cancel), ("retry", retry), ("gc", gc)]
+    };
+    for ((name, few), (_, many)) in costs(50).into_iter().zip(costs(400)) {
+        // Eight times as many jobs, and room for what grows with their logarithm.
+        assert!(many < few * 10, "{name}: {few} allocations for 50 jobs, {many} for 400");
+    }
 }
