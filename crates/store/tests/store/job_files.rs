@@ -630,3 +630,44 @@ fn a_job_that_cannot_be_removed_keeps_its_run() {
     assert_eq!(place.names(), ["wf-r1-a", "wf-r1-b", "wf-r1-c"]);
     drop(lock);
 }
+
+/// Puts the manifest aside, as a process does that is killed before it comes to the jobs.
+fn interrupt_removal(place: &Place, nodes: &[&str]) {
+    let path = place.jobs().join("runs/r1.json");
+    let mut manifest: serde_json::Value = serde_json::from_slice(&fs::read(&path).unwrap()).unwrap();
+    for node in nodes {
+        manifest["nodes"][node] = serde_json::json!({
+            "job_id": format!("wf-r1-{node}"), "kind": "shell", "uses": "cap.env.shell.command.run", "args": {},
+            "gates": [], "produces": {}, "policy": "{\"v\":1}", "rule": null, "loops": [], "retry": null,
+            "routes": [],
+        });
+    }
+    fs::create_dir_all(place.jobs().join("tmp")).unwrap();
+    fs::write(place.jobs().join("tmp/.manifest-r1.json"), manifest.to_string()).unwrap();
+    fs::remove_file(path).unwrap();
+}
+
+/// The jobs stayed for a day, and the doctor took them for those of a run that had lost its manifest.
+#[test]
+fn a_removal_that_was_interrupted_is_finished_by_the_next_one() {
+    let place = enqueued(&["a", "b"]);
+    interrupt_removal(&place, &["a", "b"]);
+    let checkup = place.store.checkup().unwrap();
+    assert!(checkup.jobs.is_empty(), "{:?}", checkup.jobs);
+    assert_eq!(checkup.leftovers, ["jobs/tmp/.manifest-r1.json"]);
+    assert!(place.store.turn().unwrap().remove(&[]).unwrap().is_empty());
+    let is_left = |path: &PathBuf| path.to_string_lossy().contains("r1");
+    assert!(!place.tree().iter().any(is_left), "{:?}", place.tree());
+    assert_eq!(place.names(), [""; 0]);
+    assert!(place.store.checkup().unwrap().leftovers.is_empty());
+}
+
+#[test]
+fn leftovers_of_an_interrupted_removal_are_swept_up_with_its_jobs() {
+    let place = enqueued(&["a", "b"]);
+    interrupt_removal(&place, &["a", "b"]);
+    assert_eq!(place.store.sweep_leftovers().unwrap(), ["jobs/runs/r1.json"]);
+    let is_left = |path: &PathBuf| path.to_string_lossy().contains("r1");
+    assert!(!place.tree().iter().any(is_left), "{:?}", place.tree());
+    assert_eq!(place.names(), [""; 0]);
+}

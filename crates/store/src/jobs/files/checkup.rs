@@ -13,9 +13,10 @@ use super::folders::Folders;
 use super::index::{self, Index, IndexState};
 use super::lock::Holder;
 use super::obstacle::Obstacle;
+use super::remove::interrupted;
 use super::store::Files;
 use super::{layout, lock, obstacle, read, scan, sweep};
-use crate::jobs::JobStoreError;
+use crate::jobs::{JobStoreError, Removal};
 
 /// What a look at all files found.
 #[derive(Debug, Default)]
@@ -88,8 +89,17 @@ impl Files {
         for id in names.ids.into_iter().filter(|id| !obstacle::is_of_file(id.as_str())) {
             let kept = Kept::of(read::record(root, &id));
             if let Kept::Record { brief, .. } = &kept {
-                if brief.status == JobStatus::Running && is_lost(root, brief) {
-                    checkup.lost.insert(id.clone());
+                if brief.status == JobStatus::Running {
+                    match is_lost(root, brief) {
+                        Ok(true) => drop(checkup.lost.insert(id.clone())),
+                        Ok(false) => {}
+                        // What cannot be looked at is not in order.
+                        Err(source) => {
+                            let path = layout::of_job(&id, layout::RUN_LOCK);
+                            let error = JobStoreError::Io { verb: "look at", path: root.path(&path), source };
+                            checkup.unreadable.insert(path, Trouble::of(&error));
+                        }
+                    }
                 }
                 look_beside(root, brief, &mut checkup.unreadable);
             }
@@ -115,9 +125,12 @@ impl Files {
             };
             checkup.manifests.insert(run, wrong);
         }
+        // The next gc goes on with these; what is left of them is told as leftovers.
+        let begun: BTreeSet<RunId> = interrupted(root).into_iter().map(|begun| begun.run).collect();
         // What was removed while we looked is nothing that is missing.
         let is_known = |run: &RunId| checkup.manifests.contains_key(run);
         checkup.jobs.retain(|id, kept| match kept {
+            Kept::Record { brief, .. } if brief.run.as_ref().is_some_and(|run| begun.contains(run)) => false,
             Kept::Record { brief, .. } if brief.run.as_ref().is_none_or(is_known) => true,
             Kept::Record { .. } => is_there(root, id),
             Kept::Vacant => {
@@ -163,8 +176,20 @@ impl Files {
         let root = self.there()?;
         let _turn = lock::turn(root, self.tell_of_wait())?;
         let mut folders = Folders::new(root);
-        // Behind the lock: what somebody was still busy with is no leftover now.
         let mut removed = Vec::new();
+        let interrupted = interrupted(root);
+        if !interrupted.is_empty() {
+            // The jobs first: without the manifest, what is left of the run would look like one that lost it.
+            drop(self.take_index());
+            index::forget(root);
+            let removals: Vec<Removal> = interrupted.iter().map(|begun| begun.removal.clone()).collect();
+            let results = super::remove::all(&mut folders, self.disk(), &removals)?;
+            for (begun, result) in interrupted.iter().zip(results) {
+                begun.finish(&mut folders, &result);
+                removed.push(layout::manifest(&begun.run));
+            }
+        }
+        // Behind the lock: what somebody was still busy with is no leftover now.
         for path in leftovers(root)? {
             let fail = |source| JobStoreError::Io { verb: "remove", path: root.path(&path), source };
             if remove(&mut folders, &path).map_err(fail)? {
@@ -223,15 +248,15 @@ impl From<String> for Trouble {
     }
 }
 
-/// Tells whether nobody runs a job that is on record as running.
-fn is_lost(root: &Root, brief: &Brief) -> bool {
-    let has_lock = root.look(&layout::of_job(&brief.id, layout::RUN_LOCK)).is_ok_and(|found| found.is_some());
-    if has_lock && lock::is_held(root, &brief.id) {
-        return false;
+/// Returns whether no process runs a job that is on record as running.
+fn is_lost(root: &Root, brief: &Brief) -> io::Result<bool> {
+    let has_lock = root.look(&layout::of_job(&brief.id, layout::RUN_LOCK))?.is_some();
+    if has_lock && lock::has_holder(root, &brief.id)? {
+        return Ok(false);
     }
     // It may have ended since its record was read: whoever ends it writes before the lock is free.
     let now = read::record(root, &brief.id).ok().flatten();
-    now.is_some_and(|now| now.status == brief.status && now.started_at == brief.started_at)
+    Ok(now.is_some_and(|now| now.status == brief.status && now.started_at == brief.started_at))
 }
 
 /// Tells whether a job that a manifest names has no directory: it may have been made after we listed them.

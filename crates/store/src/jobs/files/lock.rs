@@ -109,20 +109,22 @@ pub(super) fn is_lent(root: &Root, id: &JobId) -> bool {
     open(root, &layout::job(id), layout::LENT_LOCK).is_ok_and(|file| taken(&file).is_ok_and(|taken| !taken))
 }
 
-/// Tells whether somebody holds the run lock of a job, by what the kernel lists: to try it would be in the way of
-/// somebody who takes it.
+/// Returns whether a process holds the run lock of a job, by what the kernel lists: to try it would be in the way of one
+/// that takes it. A lock that cannot be looked at counts as held, so that no reader calls its job lost.
 pub(super) fn is_held(root: &Root, id: &JobId) -> bool {
-    let folder = root.folder(&layout::job(id));
-    let found = folder.and_then(|folder| {
-        let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-        Ok(fstat(openat(folder, layout::RUN_LOCK, flags, Mode::empty())?)?)
-    });
-    // Whoever was started has made it; of a record that somebody wrote nobody knows.
-    let Ok(found) = found else { return true };
-    let Ok(locks) = std::fs::read_to_string("/proc/locks") else { return true };
+    // The process that was started has made it; of a record that a person wrote there is nothing to know.
+    has_holder(root, id).unwrap_or(true)
+}
+
+/// As [`is_held`], and says what keeps it from looking.
+pub(super) fn has_holder(root: &Root, id: &JobId) -> io::Result<bool> {
+    let folder = root.folder(&layout::job(id))?;
+    let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    let found = fstat(openat(folder, layout::RUN_LOCK, flags, Mode::empty())?)?;
+    let locks = std::fs::read_to_string("/proc/locks")?;
     let file = format!("{:02x}:{:02x}:{}", major(found.st_dev), minor(found.st_dev), found.st_ino);
-    locks.lines().any(|line| line.split_ascii_whitespace().any(|word| word == file))
-        || is_input_of_somebody(found.st_dev, found.st_ino)
+    Ok(locks.lines().any(|line| line.split_ascii_whitespace().any(|word| word == file))
+        || is_input_of_somebody(found.st_dev, found.st_ino))
 }
 
 /// Tells whether a process has a file as its input, as a supervisor has its lock. In a container the kernel does not

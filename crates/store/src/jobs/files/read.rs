@@ -69,8 +69,12 @@ pub(super) fn has_manifest(root: &Root, run: &RunId) -> bool {
 
 /// Reads the manifest of a run.
 pub(super) fn manifest(root: &Root, run: &RunId) -> Result<Option<Manifest>, JobStoreError> {
-    let text = text_of(root, &layout::manifest(run))?;
-    Ok(text.map(|text| Manifest::parse(&text)).transpose()?)
+    manifest_at(root, &layout::manifest(run))
+}
+
+/// Reads the manifest at a path.
+pub(super) fn manifest_at(root: &Root, path: &str) -> Result<Option<Manifest>, JobStoreError> {
+    Ok(text_of(root, path)?.map(|text| Manifest::parse(&text)).transpose()?)
 }
 
 /// Reads the manifest of a run, of its nodes only one.

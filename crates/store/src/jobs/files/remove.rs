@@ -7,11 +7,12 @@ use std::io;
 
 use rustix::fs::{AtFlags, FileType, OFlags, openat, renameat, unlinkat};
 use rustix::io::Errno;
-use tidewheel_core::job::{Artifact, JobId, RunId};
+use tidewheel_core::job::{Artifact, JobId, RunId, marks_of};
 
 use super::beneath::{self, Root};
 use super::folders::Folders;
 use super::layout::{self, BIN, JOBS, RUNS};
+use super::read;
 use super::sweep;
 use super::sync::Disk;
 use crate::jobs::{JobStoreError, Removal, Removed};
@@ -58,6 +59,49 @@ pub(super) fn all(
         sweep::sweep(folders, path);
     }
     Ok(results)
+}
+
+/// A removal that a process began and did not finish: its manifest is aside, and some of its jobs may be where they were.
+pub(super) struct Interrupted {
+    pub(super) run: RunId,
+    /// What is left to do: the jobs and the markers.
+    pub(super) removal: Removal,
+    folder: &'static str,
+    name: String,
+}
+
+/// Returns the removals that were interrupted. One that is under way looks alike for a process without the turn.
+pub(super) fn interrupted(root: &Root) -> Vec<Interrupted> {
+    let bins = [Bin { folder: BIN, prefix: "" }, Bin { folder: JOBS, prefix: layout::ASIDE }];
+    let names = bins.into_iter().flat_map(|bin| {
+        // What cannot be listed is found by a later look.
+        let names = root.names(bin.folder).unwrap_or_default();
+        names.into_iter().filter_map(move |(name, _)| Interrupted::of(root, bin, name))
+    });
+    names.collect()
+}
+
+impl Interrupted {
+    fn of(root: &Root, bin: Bin, name: Vec<u8>) -> Option<Self> {
+        let name = String::from_utf8(name).ok()?;
+        let run = name.strip_prefix(bin.prefix)?.strip_prefix(layout::MANIFEST_ASIDE)?;
+        let run = RunId::new(run.strip_suffix(".json")?).ok()?;
+        if read::has_manifest(root, &run) {
+            return None;
+        }
+        let manifest = read::manifest_at(root, &format!("{}/{name}", bin.folder)).ok()??;
+        let jobs = manifest.nodes.values().map(|node| node.job_id.clone()).collect();
+        let removal = Removal { run: None, jobs, unmarked: marks_of(&manifest).collect() };
+        Some(Self { run, removal, folder: bin.folder, name })
+    }
+
+    /// Removes the manifest, the last that is left of the run.
+    pub(super) fn finish(&self, folders: &mut Folders<'_>, removed: &Removed) {
+        if removed.refusal.is_none() && removed.errors.is_empty() {
+            // What stays is found by a later look.
+            remove(folders, self.folder, &self.name).ok();
+        }
+    }
 }
 
 /// Removes a job that was made just now and is not to be.

@@ -121,7 +121,11 @@ impl Turn for FilesTurn<'_> {
     fn remove(&mut self, removals: &[Removal]) -> Result<Vec<Removed>, JobStoreError> {
         let (root, disk) = (self.store.there()?, self.store.disk());
         disk.check()?;
-        let ids = || removals.iter().flat_map(|removal| &removal.jobs);
+        // What a process that was killed began to remove goes with it: nothing of these runs is shown any more.
+        let interrupted = remove::interrupted(root);
+        let all: Vec<Removal> =
+            removals.iter().chain(interrupted.iter().map(|begun| &begun.removal)).cloned().collect();
+        let ids = || all.iter().flat_map(|removal| &removal.jobs);
         // Without room for a note there is no index until the next turn builds one from what is left.
         let noted = self.index(root).and_then(|index| index.touch(ids(), root));
         let has_index = match noted {
@@ -134,8 +138,13 @@ impl Turn for FilesTurn<'_> {
             Err(error) => return Err(error),
         };
         let mut folders = Folders::new(root);
-        let removed = match remove::all(&mut folders, disk, removals) {
-            Ok(removed) => removed,
+        let removed = match remove::all(&mut folders, disk, &all) {
+            Ok(mut removed) => {
+                for (begun, removed) in interrupted.iter().zip(removed.drain(removals.len()..)) {
+                    begun.finish(&mut folders, &removed);
+                }
+                removed
+            }
             Err(error) => {
                 // The note stays: whoever comes next reads these records again.
                 self.index = None;
