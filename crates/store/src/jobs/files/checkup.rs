@@ -94,9 +94,8 @@ impl Files {
                         Ok(true) => drop(checkup.lost.insert(id.clone())),
                         Ok(false) => {}
                         // What cannot be looked at is not in order.
-                        Err(source) => {
+                        Err(error) => {
                             let path = layout::of_job(&id, layout::RUN_LOCK);
-                            let error = JobStoreError::Io { verb: "look at", path: root.path(&path), source };
                             checkup.unreadable.insert(path, Trouble::of(&error));
                         }
                     }
@@ -249,13 +248,15 @@ impl From<String> for Trouble {
 }
 
 /// Returns whether no process runs a job that is on record as running.
-fn is_lost(root: &Root, brief: &Brief) -> io::Result<bool> {
-    let has_lock = root.look(&layout::of_job(&brief.id, layout::RUN_LOCK))?.is_some();
-    if has_lock && lock::has_holder(root, &brief.id)? {
+fn is_lost(root: &Root, brief: &Brief) -> Result<bool, JobStoreError> {
+    let path = layout::of_job(&brief.id, layout::RUN_LOCK);
+    let fail = |source| JobStoreError::Io { verb: "look at", path: root.path(&path), source };
+    let has_lock = root.look(&path).map_err(fail)?.is_some();
+    if has_lock && lock::has_holder(root, &brief.id).map_err(fail)? {
         return Ok(false);
     }
     // It may have ended since its record was read: whoever ends it writes before the lock is free.
-    let now = read::record(root, &brief.id).ok().flatten();
+    let now = read::record(root, &brief.id)?;
     Ok(now.is_some_and(|now| now.status == brief.status && now.started_at == brief.started_at))
 }
 

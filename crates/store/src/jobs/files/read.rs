@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 use std::io;
 
 use rustix::fs::FileType;
+use rustix::io::Errno;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 use tidewheel_core::job::{Brief, JobEvent, JobId, JobStatus, Manifest, NodeId, Record, RecordError, RunId};
@@ -47,9 +48,18 @@ pub(super) fn state(root: &Root, id: &JobId) -> Result<(Signature, State), JobSt
         Ok(Some(record)) => State::Job(Box::new(Brief::from(&record))),
         Ok(None) => State::Vacant,
         Err(error) if error.lacks_room() => return Err(error),
+        // The file may be sound and stay the same: the index has to read it again.
+        Err(error) if may_pass(&error) => return Ok((Signature::NO_FILE, State::Unreadable(error.explain()))),
         Err(error) => State::Unreadable(error.explain()),
     };
     Ok((signature, state))
+}
+
+/// Returns whether a failure is one of the system at this moment, and says nothing about the file.
+fn may_pass(error: &JobStoreError) -> bool {
+    let JobStoreError::Io { source, .. } = error else { return false };
+    let passing = [Errno::IO, Errno::INTR, Errno::STALE, Errno::TIMEDOUT];
+    Errno::from_io_error(source).is_some_and(|errno| passing.contains(&errno))
 }
 
 /// Returns what a file is known by; of one that is not there, or cannot be looked at, nothing but zeros.

@@ -17,6 +17,11 @@ pub(super) struct Signature(
     pub(super) u64,
 );
 
+impl Signature {
+    /// What no file is known by, so that it differs from every one.
+    pub(super) const NO_FILE: Self = Self(-1, u64::MAX, 0);
+}
+
 /// What the system says about a file or a directory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Found {
