@@ -1,8 +1,11 @@
 //! `tidewheel daemon`: looks at the jobs whenever a time has come, for as long as it runs.
 
+use std::collections::BTreeSet;
+
 use clap::Args;
 use tidewheel_runner::job::Serve;
 
+use super::tick;
 use crate::error::Ending;
 use crate::exit::Exit;
 use crate::jobs::{DirArguments, Opened, refused};
@@ -38,6 +41,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Exit, Ending> {
         return Ok(Exit::Succeeded);
     }
     let serve = if arguments.until_idle { Serve::UntilIdle } else { Serve::Always };
+    let mut told: BTreeSet<String> = BTreeSet::new();
     let tell = |ticked: &tidewheel_runner::job::Ticked| {
         for id in &ticked.started {
             output::aside(&format!("started {id}"));
@@ -45,6 +49,10 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Exit, Ending> {
         for error in &ticked.errors {
             output::warning(error);
         }
+        // Each pass finds these again, and one word is enough.
+        let unread = ticked.unreadable.iter().map(|(id, why)| tick::unreadable(id, why)).collect();
+        let before = std::mem::replace(&mut told, unread);
+        told.difference(&before).for_each(|said| output::warning(said));
     };
     opened.scheduler()?.serve(serve, tell).map_err(|error| refused(&error))?;
     Ok(Exit::Succeeded)

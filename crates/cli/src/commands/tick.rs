@@ -36,9 +36,9 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Exit, Ending> {
     let opened = Opened::open(&arguments.dir)?;
     let mut ticked = opened.tick()?;
     // All others went on; these are not started, nor anything after them.
-    ticked.errors.extend(std::mem::take(&mut ticked.unreadable).into_iter().map(|(id, why)| {
-        format!("job {id}: its record cannot be read: {why}; `tidewheel doctor` says what to do")
-    }));
+    ticked
+        .errors
+        .extend(std::mem::take(&mut ticked.unreadable).into_iter().map(|(id, why)| unreadable(&id, &why)));
     match arguments.format {
         Format::Json => {
             output::json(&json!({
@@ -55,4 +55,9 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Exit, Ending> {
             concluded(&ticked)
         }
     }
+}
+
+/// Says that a record cannot be read.
+pub(super) fn unreadable(id: &str, why: &str) -> String {
+    format!("job {id}: its record cannot be read: {why}; `tidewheel doctor` says what to do")
 }

@@ -42,3 +42,13 @@ fn a_daemon_is_ended_by_a_signal_and_its_jobs_are_not() {
     assert_eq!(yard.jobs(&["wait", "a", "-q"]).code, Some(0));
     assert_eq!(yard.record("a")["status"], "succeeded");
 }
+
+#[test]
+fn a_daemon_says_once_which_records_cannot_be_read() {
+    let yard = Yard::new();
+    yard.job("good", "queued", 0, json!({ "child_args": ["--version"] }));
+    yard.home.file(".tidewheel/jobs/bad/job.json", "{ this is no record");
+    let ran = yard.run(&["daemon", "--until-idle"]);
+    assert_eq!(ran.code, Some(0), "{ran}");
+    assert_eq!(ran.err.matches("warning: job bad: its record cannot be read: ").count(), 1, "{ran}");
+}
