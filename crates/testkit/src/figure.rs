@@ -1,5 +1,5 @@
-//! What a benchmark measured, as a line of JSON for each figure, so that `cargo xtask bench report` need not read prose;
-//! does nothing unless it is asked to, and prints nothing.
+//! What a benchmark measured and what a crash suite counted, as a line of JSON for each figure, so that `cargo xtask bench
+//! report` and `cargo xtask crash` need not read prose; does nothing unless it is asked to, and prints nothing.
 
 use std::fs::OpenOptions;
 use std::io::Write as _;
@@ -48,6 +48,11 @@ pub fn measured(id: &str, unit: Unit, samples: &[f64]) {
 pub fn took(id: &str, items: usize, times: &[Duration]) {
     let each: Vec<f64> = times.iter().map(|time| time.as_secs_f64() * 1e9 / items.max(1) as f64).collect();
     measured(id, Unit::Nanos, &each);
+}
+
+/// Tells how many of something there were.
+pub fn counted(id: &str, count: usize) {
+    measured(id, Unit::Count, &[count as f64]);
 }
 
 /// Tells what a figure may be at most.

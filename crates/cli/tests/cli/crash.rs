@@ -52,6 +52,7 @@ fn a_crash_leaves_right_answers_and_the_rest_can_be_asked_again() {
         let rest = home.feed(&["decide", "turn"], questions[answered..].join("\n")).succeeded().out;
         assert_eq!(rest.as_bytes(), &whole.as_bytes()[complete..], "{context}");
     }
+    tidewheel_testkit::figure::counted("kills of `decide`", kills());
 }
 
 /// Kills a run after it has printed some answers, and returns everything that it printed.

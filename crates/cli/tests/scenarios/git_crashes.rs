@@ -9,6 +9,7 @@ use crate::by_hand::Desk;
 use crate::git_merges::{MESSAGE, in_conflict, merge, message, with_plan};
 use crate::git_world::{again, builtin, ended, log, of, repository, subjects, template};
 use crate::world::Ran;
+use tidewheel_testkit::figure;
 
 /// Puts a git on the way that counts the calls of supervisors, and kills the one that makes a certain call.
 fn deadly_git(desk: &Desk) {
@@ -109,6 +110,9 @@ fn at_every_call(node: &dyn Fn() -> String, set_up: &dyn Fn() -> Desk, check: &d
     check(&quiet, &run);
     let calls = fs::read_to_string(quiet.outside().join("deadly/calls")).unwrap().lines().count();
     assert!(calls > 2, "{calls}");
+    // Each test has its own count, and the name of its thread is that of the test.
+    let test = std::thread::current().name().unwrap_or("test").to_owned();
+    figure::counted(&format!("kills at calls of git/{test}"), deadly(calls).count());
     for call in deadly(calls) {
         let desk = set_up();
         let (run, was_killed) = killed_at(&desk, node(), call);

@@ -1,4 +1,4 @@
-//! Supervisors, schedulers and commands that are killed at any moment.
+//! Supervisors, schedulers, daemons and commands that are killed at any moment.
 #![expect(clippy::unwrap_used, reason = "a test that cannot set itself up has failed")]
 
 use std::collections::BTreeMap;
@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use rustix::process::{Signal, kill_process};
 use serde_json::Value;
+use tidewheel_testkit::figure;
 
 use crate::random::Random;
 use crate::world::{World, eventually};
@@ -17,7 +18,7 @@ use crate::{flow, is_active, size, tick};
 const SCRIPT: &str = "mkdir seen/$TIDEWHEEL_JOB_ID.$TIDEWHEEL_ATTEMPT || echo $TIDEWHEEL_JOB_ID >>twice";
 
 /// Returns a small graph, with or without retries.
-fn graph(random: &mut Random) -> String {
+pub(crate) fn graph(random: &mut Random) -> String {
     let count = 1 + random.below(5);
     let node = |index: usize, random: &mut Random| {
         let before: Vec<String> =
@@ -44,7 +45,7 @@ fn whoever_is_killed_no_job_is_lost_and_none_runs_twice() {
         world.flow("graph", &graph(&mut random));
         commands.push(world.command(&["run", "graph"]).spawn().unwrap());
         std::thread::sleep(random.while_of(Duration::from_millis(80)));
-        match random.below(3) {
+        match random.below(4) {
             0 => {
                 let mut victim = commands.pop().unwrap();
                 if victim.try_wait().unwrap().is_none() {
@@ -59,6 +60,16 @@ fn whoever_is_killed_no_job_is_lost_and_none_runs_twice() {
                 if victim.try_wait().unwrap().is_none() {
                     victim.kill().unwrap();
                     *killed.entry("schedulers").or_default() += 1;
+                }
+                victim.wait().unwrap();
+            }
+            2 => {
+                let mut victim = world.command(&["daemon"]).spawn().unwrap();
+                std::thread::sleep(random.while_of(Duration::from_millis(60)));
+                // One that finds another daemon ends, and does not count.
+                if victim.try_wait().unwrap().is_none() {
+                    victim.kill().unwrap();
+                    *killed.entry("daemons").or_default() += 1;
                 }
                 victim.wait().unwrap();
             }
@@ -82,12 +93,15 @@ fn whoever_is_killed_no_job_is_lost_and_none_runs_twice() {
         command.wait().unwrap();
     }
     println!("killed: {killed:?}");
+    for (who, count) in killed {
+        figure::counted(&format!("kills of {who}"), count);
+    }
     check(&world);
     eventually("nobody is left", || world.processes().is_empty());
 }
 
 /// Sees everything through to its end, and then looks at all of it.
-fn check(world: &World) {
+pub(crate) fn check(world: &World) {
     tick(world);
     for id in world.job_dirs() {
         is_true(world, &id);
@@ -131,7 +145,7 @@ fn is_true(world: &World, id: &str) {
 }
 
 /// Returns the jobs of every run that was enqueued.
-fn manifests(world: &World) -> BTreeMap<String, Vec<String>> {
+pub(crate) fn manifests(world: &World) -> BTreeMap<String, Vec<String>> {
     let Ok(entries) = fs::read_dir(world.in_jobs("runs")) else { return BTreeMap::new() };
     let names = entries.map(|entry| entry.unwrap().file_name().into_string().unwrap());
     let manifest = |name: String| {

@@ -6,11 +6,14 @@ mod random;
 mod world;
 
 mod approvals;
+mod calls;
+mod commands;
 mod fan_out;
 mod kills;
 mod names;
 mod schedulers;
 mod stages;
+mod stops;
 mod survivors;
 
 use world::World;

@@ -9,6 +9,7 @@ use std::time::SystemTime;
 
 use serde_json::{Value, json};
 use tidewheel_core::job::{Branch, JobId, NodeId, RunId, Slug};
+use tidewheel_testkit::figure;
 
 use crate::random::Random;
 use crate::size;
@@ -180,6 +181,7 @@ fn a_name_that_is_taken_is_one_step_of_a_path() {
             assert_eq!(Path::new(id.as_str()).components().count(), 1, "{name:?}");
         }
     }
+    figure::counted("hostile names/types", size(1_000_000));
 }
 
 #[test]
@@ -221,6 +223,7 @@ fn hostile_names_on_the_command_line_reach_nothing() {
         is_civil(&ran, &world);
     }
     assert!(around(&world) == before, "something around the directory was changed");
+    figure::counted("hostile names/command line", size(5_000));
 }
 
 #[test]
@@ -257,6 +260,7 @@ fn hostile_names_in_templates_reach_nothing() {
     world.file(".tidewheel/config.toml", "");
     is_civil(&world.run(&["tick"]), &world);
     assert!(around(&world) == before, "something around the directory was changed");
+    figure::counted("hostile names/templates", size(3_000));
 }
 
 #[test]
@@ -356,4 +360,5 @@ fn hostile_records_reach_nothing() {
     }
     is_civil(&world.run(&["jobs", "gc", "--days", "0"]), &world);
     assert!(around(&world) == before, "something around the directory was changed");
+    figure::counted("hostile names/records", count);
 }

@@ -53,6 +53,8 @@ fn schedulers_that_race_and_die_start_every_attempt_once() {
         }
         is_over.store(true, Ordering::Relaxed);
     });
+    println!("killed: {kills} racing schedulers");
+    tidewheel_testkit::figure::counted("kills of racing schedulers", kills);
     let ids = world.job_dirs();
     assert_eq!(ids.len(), chains * 3);
     for id in ids {

@@ -59,6 +59,7 @@ fn whatever_is_killed_on_the_way_a_plan_is_merged_once_and_leaves_nothing_behind
         eventually("nobody is left", || world.processes().is_empty());
     }
     println!("killed: {killed}");
+    tidewheel_testkit::figure::counted("kills on the way from a spec to a merged branch", killed);
 }
 
 /// Returns a repository with the stages, without their own retries, which wait.

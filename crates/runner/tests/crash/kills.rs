@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use std::thread::sleep;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
-use tidewheel_testkit::Dice;
+use tidewheel_testkit::{Dice, figure};
 
 use crate::other::{Folder, Other, Part, RUNS, STANDS_STILL, run_id, store_in};
 use crate::proof::{Lives, Seen, check, undisturbed};
@@ -66,6 +66,7 @@ fn nothing_is_lost_however_often_the_process_is_killed() {
         seen.executions,
         seen.retries_kept,
     );
+    figure::counted("kills of library workers, 1 process", kills);
     assert!(seen.interrupted.len() >= chosen, "{chosen} kills were in the middle of an execution");
     assert!(seen.interrupted.len() * 4 >= kills, "the kills land in the middle of work");
 }

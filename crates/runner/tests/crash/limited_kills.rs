@@ -9,7 +9,7 @@ use tidewheel_core::event::{Event, Hold};
 use tidewheel_core::fact::RunId;
 use tidewheel_core::time::{Span, Timestamp};
 use tidewheel_store::{Status, Store};
-use tidewheel_testkit::Dice;
+use tidewheel_testkit::{Dice, figure};
 
 use crate::limited::{DELAY, Line, RATE, RUNS, SLOTS, WORKFLOW, given, is_undone, lines};
 use crate::other::{Folder, Other, Part, run_id, store_in};
@@ -63,6 +63,7 @@ fn limits_hold_and_nothing_is_lost_however_often_the_process_is_killed() {
          them again after a kill; at most {most} at once",
         lines.iter().filter(|line| !line.is_end).count(),
     );
+    figure::counted("kills of library workers under limits", kills);
     assert!(repeated > 0 && most > 1, "the kills land in the middle of work");
 }
 

@@ -11,6 +11,7 @@ mod work;
 mod aborts;
 mod broken;
 mod busy;
+mod crews;
 mod failpoints;
 mod kills;
 mod limited_kills;

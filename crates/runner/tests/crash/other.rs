@@ -37,6 +37,9 @@ pub(crate) enum Part {
     /// Waits for the end of its input, and lets the runs of the first generation come to their end beside another
     /// process that does the same.
     Together,
+    /// Lets the runs of a generation come to their end beside others that do the same, and ends. With a short lease,
+    /// others take over what it has when it is stopped.
+    Share { generation: usize, has_short_lease: bool },
     /// Drives whatever is due, with a short lease, until its input ends.
     Drive,
     /// Puts runs with one input each into the store and drives none of them. Says how many bytes each of them took in
@@ -102,6 +105,7 @@ impl Other {
         let words = match part {
             Part::Die { place, nth } => format!("Die {place} {nth}"),
             Part::Queue { from, count } => format!("Queue {from} {count}"),
+            Part::Share { generation, has_short_lease } => format!("Share {generation} {has_short_lease}"),
             Part::Run
             | Part::Finish
             | Part::Together
@@ -184,6 +188,13 @@ impl Other {
         }
     }
 
+    /// Returns whether it has come to its end, which must be a good one.
+    pub(crate) fn is_over(&mut self) -> bool {
+        let ended = self.child.try_wait().unwrap();
+        assert!(ended.is_none_or(|status| status.success()), "it ended with {ended:?}");
+        ended.is_some()
+    }
+
     /// Lets it end in peace.
     pub(crate) fn finish(&mut self) {
         drop(self.child.stdin.take());
@@ -230,6 +241,9 @@ fn another_process() {
                 one_generation(&folder, number).await;
             }
             ["Together"] => together(&folder).await,
+            ["Share", generation, has_short_lease] => {
+                share(&folder, generation.parse().unwrap(), has_short_lease.parse().unwrap()).await;
+            }
             ["Drive"] => drive(&folder).await,
             ["Queue", from, count] => queue(&folder, from.parse().unwrap(), count.parse().unwrap()).await,
             ["Break"] => crate::broken::meet_a_broken_disk(&folder).await,
@@ -261,25 +275,43 @@ async fn all_of(runner: &Runner, generation: usize) {
     for number in 0..RUNS {
         let runner = runner.clone();
         tasks.push(tokio::spawn(async move {
-            let run = runner.start(run_id(generation, number).as_str(), workflow_of(number)).await.unwrap();
-            for (key, input) in inputs_of(number).into_iter().enumerate() {
-                // It was lost too often; whoever kills the process knows that the step is not to blame.
-                while let Err(error) = run.input_keyed(key.to_string(), input).await {
-                    assert!(matches!(error, InputError::Over { status: Status::Parked, .. }), "{error}");
-                    run.resume().await.unwrap();
-                }
-            }
-            loop {
-                match run.wait().await.unwrap() {
-                    Status::Completed => return,
-                    Status::Parked => drop(run.resume().await.unwrap()),
-                    status => panic!("{} is {status}", run.id()),
-                }
+            while let Err(error) = one_of(&runner, generation, number).await {
+                // This process was stopped for so long that others took over what it had; it goes on like a new one.
+                assert!(error.to_string().contains("lease"), "{error}");
+                tokio::time::sleep(std::time::Duration::from_millis(5)).await;
             }
         }));
     }
     for task in tasks {
         task.await.unwrap();
+    }
+}
+
+/// Starts a run, gives it what it needs, and waits for its end.
+async fn one_of(
+    runner: &Runner,
+    generation: usize,
+    number: usize,
+) -> Result<(), Box<dyn std::error::Error + Send + Sync>> {
+    let run = runner.start(run_id(generation, number).as_str(), workflow_of(number)).await?;
+    for (key, input) in inputs_of(number).into_iter().enumerate() {
+        // It was lost too often; whoever kills the process knows that the step is not to blame.
+        while let Err(error) = run.input_keyed(key.to_string(), input).await {
+            match error {
+                // Another process may have resumed it since.
+                InputError::Over { status: Status::Parked, .. } => drop(run.resume().await),
+                // Another process gave this input, and the run came to its end with it.
+                InputError::Over { status: Status::Completed, .. } => break,
+                error => return Err(error.into()),
+            }
+        }
+    }
+    loop {
+        match run.wait().await? {
+            Status::Completed => return Ok(()),
+            Status::Parked => drop(run.resume().await),
+            status => panic!("{} is {status}", run.id()),
+        }
     }
 }
 
@@ -289,6 +321,16 @@ async fn together(folder: &Folder) {
     say("open");
     until_the_end().await;
     all_of(&runner, 0).await;
+    runner.shutdown().await;
+}
+
+async fn share(folder: &Folder, generation: usize, has_short_lease: bool) {
+    let lease = if has_short_lease { SHORT_LEASE } else { Span::from_secs(5) };
+    let options = RunnerOptions::new().max_concurrency(4).max_active_runs(RUNS / 2).lease(lease);
+    let runner = Runner::open_with(folder.database(), options).await.unwrap();
+    say("open");
+    all_of(&runner, generation).await;
+    say("over");
     runner.shutdown().await;
 }
 

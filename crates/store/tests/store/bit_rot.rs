@@ -117,6 +117,7 @@ async fn a_bit_of_the_log_that_is_another_one_loses_no_commit_without_a_word() {
             assert!(!again.damage().iter().any(|what| what.contains("missing")), "{:?}", again.damage());
         }
     }
+    tidewheel_testkit::figure::counted("flipped bits/log", tries);
     assert!(lost > tries / 4, "{lost} of {tries} flips lost commits, and {whole} did not");
 }
 
@@ -246,6 +247,7 @@ async fn a_bit_of_the_database_that_is_another_one_changes_nothing_without_a_wor
             "bit {bit}: something is another one, and neither the store nor the doctor says so"
         );
     }
+    tidewheel_testkit::figure::counted("flipped bits/database", tries);
     assert!(told > 0 && whole > 0, "{told} of {tries} were told, and {whole} changed nothing");
 }
 

@@ -144,6 +144,7 @@ fn a_writer_that_is_killed_at_any_moment_leaves_whole_records_and_a_right_index(
             assert_eq!(count, size as usize, "round {round}");
         }
     }
+    tidewheel_testkit::figure::counted("kills of writers of jobs", kills);
 }
 
 #[test]

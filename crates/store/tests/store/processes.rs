@@ -148,14 +148,14 @@ async fn a_process_that_is_stopped_in_the_middle_of_a_write_is_named() {
 /// Wherever it stands: nothing waits for ever, and all goes on when it does.
 #[tokio::test]
 async fn a_process_that_is_stopped_anywhere_holds_up_nobody_for_ever() {
-    const STOPS: usize = 20;
+    let stops: usize = std::env::var("TIDEWHEEL_TEST_STOPS").map_or(20, |text| text.parse().unwrap());
     let place = Place::new();
     let store = place.try_open(&Options::new().patience(Duration::from_millis(200))).unwrap();
     write(&store, new_run("a", None)).await.unwrap().unwrap();
     let mut hog = Other::start(Part::Hog, &place.path());
     assert_eq!(hog.says().as_deref(), Some("busy"));
     let mut named = 0;
-    for stop in 0..STOPS {
+    for stop in 0..stops {
         hog.stop();
         match store.send(command("a")).await {
             Ok(sent) => drop(sent.unwrap()),
@@ -171,7 +171,8 @@ async fn a_process_that_is_stopped_anywhere_holds_up_nobody_for_ever() {
             assert_eq!(obstacle::<()>(Err(error)), Some(Unavailable::Busy), "stop {stop}");
         }
     }
-    println!("of {STOPS} stops, {named} were in the middle of a write and named");
+    println!("of {stops} stops, {named} were in the middle of a write and named");
+    tidewheel_testkit::figure::counted("stops of writers of a store", stops);
 }
 
 #[tokio::test]
