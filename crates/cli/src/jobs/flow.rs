@@ -6,6 +6,7 @@ use std::fs;
 use std::io::{self, Read as _};
 use std::path::{Path, PathBuf};
 
+use tidewheel_core::job::TemplateSource;
 use tidewheel_core::job::template::{BindError, Expanded, Inputs, MOST_BYTES, Source, Template};
 use tidewheel_core::policy::Rules;
 use tidewheel_core::{Problem, Problems, nearest};
@@ -50,6 +51,17 @@ impl Flow {
         let finder = Finder::new(place).ok()?;
         let (path, _) = finder.file_of(settings, name).ok()??;
         finder.try_load(&path).ok()
+    }
+
+    /// Reads the flow of a file, by its path from the root of the repository. Returns `None` where it is no flow.
+    pub(crate) fn try_read(place: &Place, file: &str) -> Option<Self> {
+        let finder = Finder::new(place).ok()?;
+        finder.try_load(&finder.root.join(file)).ok()
+    }
+
+    /// Returns where it was read, and what was in it.
+    pub(crate) fn source(&self) -> TemplateSource {
+        TemplateSource::new(&self.file, &self.sources)
     }
 
     /// Returns the aliases and the workflows by the names of their files, sorted.

@@ -398,3 +398,66 @@ fn a_retry_says_that_it_runs_the_text_of_then() {
     let ran = desk.run(&["jobs", "retry", &id]);
     assert!(ran.err.contains("template `f` is gone"), "{ran:?}");
 }
+
+/// Where the command was typed decided what was said of the template.
+#[test]
+fn a_retry_finds_the_template_of_its_run_from_every_directory() {
+    let desk = Desk::new();
+    let text = |said: &str| crate::runs::flow_of(&format!("echo {said}; exit 1"));
+    desk.file("sub/f.toml", &text("old")).file("other/empty", "");
+    let at = |folder: &str, arguments: &[&str]| {
+        let mut command = desk.command(arguments);
+        command.current_dir(desk.path(folder));
+        crate::world::Ran::of(&mut command)
+    };
+    // Once by a path from the root, once by a path that means nothing there.
+    for (folder, name) in [("", "sub/f.toml"), ("other", "../sub/f.toml"), ("sub", "f.toml")] {
+        desk.file("sub/f.toml", &text("old"));
+        let ran = at(folder, &["run", name, "--format", "json"]);
+        assert_eq!(ran.code, Some(0), "{ran:?}");
+        let run = ran.json()["run_id"].as_str().unwrap().to_owned();
+        let id = format!("wf-{run}-one");
+        for here in ["", "sub", "other"] {
+            desk.wait(&id);
+            let ran = at(here, &["jobs", "retry", &id]);
+            assert!(ran.code == Some(0) && !ran.err.contains("template"), "{name} from {here}: {ran:?}");
+        }
+        desk.file("sub/f.toml", &text("new"));
+        for here in ["", "sub", "other"] {
+            desk.wait(&id);
+            let ran = at(here, &["jobs", "retry", &id]);
+            assert!(
+                ran.err.contains(&format!("template `{name}` has changed")),
+                "{name} from {here}: {ran:?}"
+            );
+            let means_it = desk.path(here).join(name).is_file();
+            let command = if means_it { name } else { "file:sub/f.toml" };
+            assert!(ran.err.contains(&format!("`tidewheel run {command}`")), "{name} from {here}: {ran:?}");
+        }
+        desk.wait(&id);
+    }
+}
+
+/// A template was said to have changed that had not.
+#[test]
+fn a_retry_tells_a_changed_configuration_from_a_changed_template() {
+    let desk = Desk::new();
+    desk.flow("f", &crate::runs::flow_of("exit 1"));
+    let run = desk.enqueue(&["f"]);
+    let id = format!("wf-{run}-one");
+    desk.wait(&id);
+    desk.file(
+        ".tidewheel/config.toml",
+        "[scheduler]\ncapacity = 64\n[[policies]]\nmatch = { default = true }\nmax_retries = 1\n",
+    );
+    let ran = desk.run(&["jobs", "retry", &id]);
+    assert_eq!(ran.code, Some(0), "{ran:?}");
+    let says =
+        format!("template `f` has not changed since run {run} was enqueued, but `.tidewheel/config.toml`");
+    assert!(ran.err.contains(&says), "{ran:?}");
+    desk.wait(&id);
+    desk.flow("f", &crate::runs::flow_of("exit 2"));
+    let ran = desk.run(&["jobs", "retry", &id]);
+    assert!(ran.err.contains("template `f` has changed"), "{ran:?}");
+    desk.wait(&id);
+}

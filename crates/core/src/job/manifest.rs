@@ -28,6 +28,9 @@ pub struct Manifest {
     pub run_id: RunId,
     /// How the template was named on the command line.
     pub workflow_template_selector: String,
+    /// Where it was read; manifests of earlier releases do not say it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub workflow_template_source: Option<TemplateSource>,
     /// The template.
     pub workflow_template_id: String,
     /// Its version.
@@ -41,6 +44,27 @@ pub struct Manifest {
     pub params: BTreeMap<String, String>,
     /// Its nodes.
     pub nodes: BTreeMap<NodeId, ManifestNode>,
+}
+
+/// The file of a template, and what was in it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TemplateSource {
+    /// Its path from the root of the repository.
+    pub file: String,
+    /// The hash of its text, and of the texts that it imports.
+    pub hash: String,
+}
+
+impl TemplateSource {
+    /// Returns the source of a template, of which all texts are given by the names of their files.
+    #[must_use]
+    pub fn new(file: &str, texts: &BTreeMap<String, String>) -> Self {
+        let mut hasher = blake3::Hasher::new();
+        for text in texts.iter().flat_map(|(name, text)| [name, text]) {
+            hasher.update(&(text.len() as u64).to_le_bytes()).update(text.as_bytes());
+        }
+        Self { file: file.to_owned(), hash: hasher.finalize().to_string() }
+    }
 }
 
 /// What is kept of a node: everything that its supervisor needs.
@@ -146,6 +170,7 @@ impl Manifest {
             version: u32,
             run_id: RunId,
             workflow_template_selector: String,
+            workflow_template_source: Option<TemplateSource>,
             workflow_template_id: String,
             workflow_template_version: String,
             policy_snapshot_hash: String,
@@ -165,6 +190,7 @@ impl Manifest {
             version: form.version,
             run_id: form.run_id,
             workflow_template_selector: form.workflow_template_selector,
+            workflow_template_source: form.workflow_template_source,
             workflow_template_id: form.workflow_template_id,
             workflow_template_version: form.workflow_template_version,
             policy_snapshot_hash: form.policy_snapshot_hash,

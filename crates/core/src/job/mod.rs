@@ -66,7 +66,7 @@ pub use go_back::{GoBack, budget_told, loop_back, stay};
 pub use hide::HideError;
 pub use id::{Branch, IdError, JobId, NodeId, RunId, Slug};
 pub use inspect::{Finding, Gate, Inspection, Look};
-pub use manifest::{Loop, MANIFEST_VERSION, Manifest, ManifestError, ManifestNode, Retry};
+pub use manifest::{Loop, MANIFEST_VERSION, Manifest, ManifestError, ManifestNode, Retry, TemplateSource};
 pub use metadata::Metadata;
 pub use outcome::{JobOutcome, NodeOutcome};
 pub use question::{Answer, Facts, Question};

@@ -65,6 +65,7 @@ fn lost_job(policy: &Policy) -> TempDir {
         version: MANIFEST_VERSION,
         run_id: run,
         workflow_template_selector: "file:a.toml".to_owned(),
+        workflow_template_source: None,
         workflow_template_id: "template.a".to_owned(),
         workflow_template_version: "v1".to_owned(),
         policy_snapshot_hash: "00".to_owned(),

@@ -113,6 +113,7 @@ pub fn manifest(run: &str) -> Manifest {
         version: MANIFEST_VERSION,
         run_id: run_id(run),
         workflow_template_selector: "file:a.toml".to_owned(),
+        workflow_template_source: None,
         workflow_template_id: "template.a".to_owned(),
         workflow_template_version: "v1".to_owned(),
         policy_snapshot_hash: "00".to_owned(),

@@ -94,7 +94,14 @@ pub(crate) fn warn_of_old_text(opened: &Opened, run: &RunId) {
         return;
     }
     let name = &manifest.workflow_template_selector;
-    let flow = Flow::try_find(&opened.place, &opened.settings, name);
+    let found = Flow::try_find(&opened.place, &opened.settings, name);
+    let found_file = found.as_ref().map(|flow| flow.source().file);
+    let source = manifest.workflow_template_source.as_ref();
+    // From here its name may mean another file, or none.
+    let flow = match source {
+        Some(source) => Flow::try_read(&opened.place, &source.file),
+        None => found,
+    };
     let given = Given { inputs: &[], set: &set, named: &[] };
     let hash = flow
         .as_ref()
@@ -103,11 +110,22 @@ pub(crate) fn warn_of_old_text(opened: &Opened, run: &RunId) {
     if hash.as_ref() == Some(&manifest.policy_snapshot_hash) {
         return;
     }
-    let what = if flow.is_some() { "has changed" } else { "is gone" };
+    if source.is_some() && flow.as_ref().map(Flow::source).as_ref() == source {
+        output::warning(&format!(
+            "template `{name}` has not changed since run {run} was enqueued, but `.tidewheel/config.toml` or the \
+             release of Tidewheel has; a retry runs what the template meant then"
+        ));
+        return;
+    }
+    let is_there = source.map_or(flow.is_some(), |source| opened.place.root.join(&source.file).exists());
+    let what = if is_there { "has changed" } else { "is gone" };
     output::warning(&format!(
         "template `{name}` {what} since run {run} was enqueued; a retry runs the text of then"
     ));
-    if flow.is_some() {
+    if is_there {
+        // Where the name means another file, its path from the root means this one.
+        let other = source.map(|source| &source.file).filter(|file| found_file.as_ref() != Some(file));
+        let name = other.map_or_else(|| name.clone(), |file| format!("file:{file}"));
         output::hint(&format!("`tidewheel run {name}` runs the new text, as a run of its own."));
     }
 }

@@ -56,6 +56,7 @@ pub(super) fn enqueue(
         let now = opened.now.saturating_add(Span::from_millis(u64::from(index)));
         let mut wish = Enqueue::new(run.clone(), &arguments.flow, now, &opened.actor());
         wish.alias.clone_from(&flow.alias);
+        wish.source = Some(flow.source());
         wish.after = after.into_iter().map(|job_id| After { job_id, policy: AfterPolicy::Success }).collect();
         wish.pin.clone_from(&pin);
         wish.heads.clone_from(&heads);

@@ -11,7 +11,8 @@ use super::policies;
 use crate::document::{Problem, Problems};
 use crate::job::{
     After, Approval, Artifact, Branch, JobId, Limits, Loop, MANIFEST_VERSION, Manifest, ManifestNode,
-    Metadata, Needed, NodeId, NodeOutcome, PinnedHead, Record, RunId, Schedule, script_argv, script_shown,
+    Metadata, Needed, NodeId, NodeOutcome, PinnedHead, Record, RunId, Schedule, TemplateSource, script_argv,
+    script_shown,
 };
 use crate::policy::{ConcurrencyLimit, ExecutionMode, IdempotencyKey, OnFailure, Priority, RateLimit};
 use crate::time::Timestamp;
@@ -25,6 +26,8 @@ pub struct Enqueue {
     pub selector: String,
     /// The alias that it was named by, if it was one.
     pub alias: Option<String>,
+    /// Where it was read, if it was a file.
+    pub source: Option<TemplateSource>,
     /// Now.
     pub now: Timestamp,
     /// Who wants it.
@@ -49,6 +52,7 @@ impl Enqueue {
             run,
             selector: selector.to_owned(),
             alias: None,
+            source: None,
             now,
             actor: actor.to_owned(),
             after: Vec::new(),
@@ -304,6 +308,7 @@ impl Expanded {
             version: MANIFEST_VERSION,
             run_id: shared.wish.run.clone(),
             workflow_template_selector: shared.wish.selector.clone(),
+            workflow_template_source: shared.wish.source.clone(),
             workflow_template_id: self.id.clone(),
             workflow_template_version: self.version.clone(),
             policy_snapshot_hash: shared.hash.clone(),

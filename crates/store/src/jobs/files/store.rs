@@ -312,6 +312,7 @@ mod tests {
             version: MANIFEST_VERSION,
             run_id: run.clone(),
             workflow_template_selector: String::new(),
+            workflow_template_source: None,
             workflow_template_id: String::new(),
             workflow_template_version: String::new(),
             policy_snapshot_hash: String::new(),
