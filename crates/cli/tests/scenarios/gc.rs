@@ -152,3 +152,94 @@ fn an_enqueue_that_did_not_finish_is_invisible_and_removed_after_a_day() {
     assert!(!desk.in_jobs("wf-old").exists() && desk.in_jobs("wf-young").exists());
     assert!(fs::exists(desk.in_jobs("scheduler.lock")).unwrap());
 }
+
+const TWO: &str = "id = \"t\"\nversion = \"v1\"\n[[nodes]]\nid = \"one\"\nrun = \"true\"\n\
+                   [[nodes]]\nid = \"two\"\nafter = [\"one\"]\nrun = \"true\"\n";
+
+/// The manifest went at once, whatever the days, and the run was not listed any more.
+#[test]
+fn a_run_whose_record_is_lost_stays_with_all_of_its_jobs() {
+    let desk = Desk::new();
+    desk.flow("one", ONE).flow("two", TWO);
+    let (lonely, pair) = (desk.enqueue(&["one"]), desk.enqueue(&["two"]));
+    desk.wait(&format!("wf-{lonely}-one"));
+    desk.wait(&format!("wf-{pair}-two"));
+    for id in [format!("wf-{lonely}-one"), format!("wf-{pair}-one")] {
+        fs::remove_file(desk.in_jobs(&id).join("job.json")).unwrap();
+    }
+    for days in [&[][..], &["--days", "0"]] {
+        let would = desk.json(&[&["jobs", "gc", "--dry-run"], days].concat());
+        let did = desk.json(&[&["jobs", "gc"], days].concat());
+        for report in [would, did] {
+            assert_eq!((&report["removed"], &report["removed_runs"]), (&json!([]), &json!([])), "{report}");
+        }
+        for run in [&lonely, &pair] {
+            assert!(desk.in_jobs(&format!("runs/{run}.json")).exists(), "{days:?}");
+            let listed = desk.run(&["runs", "list"]);
+            assert!(listed.out.contains(&run[..12]), "{listed:?}");
+        }
+        assert_eq!(desk.job_dirs(), [format!("wf-{pair}-two")]);
+    }
+    // With its directories it is given up.
+    fs::remove_dir_all(desk.in_jobs(&format!("wf-{lonely}-one"))).unwrap();
+    assert_eq!(desk.json(&["jobs", "gc"])["removed_runs"], json!([]), "it is young");
+    assert_eq!(desk.json(&["jobs", "gc", "--days", "0"])["removed_runs"], json!([lonely]));
+}
+
+/// Every file there that ended in `.json` went with the next gc.
+#[test]
+fn what_is_no_manifest_of_ours_among_the_manifests_stays() {
+    let desk = Desk::new();
+    desk.flow("one", ONE);
+    let run = desk.enqueue(&["one"]);
+    desk.wait(&format!("wf-{run}-one"));
+    let manifest = desk.in_jobs(&format!("runs/{run}.json"));
+    fs::copy(&manifest, desk.in_jobs("runs/backup.json")).unwrap();
+    desk.file(".tidewheel/jobs/runs/notes.json", "mine");
+    desk.file(".tidewheel/jobs/runs/folder.json/notes.txt", "mine");
+    let pipe = desk.in_jobs("runs/run_1.json");
+    assert!(std::process::Command::new("mkfifo").arg(&pipe).status().unwrap().success());
+    let whole = fs::read_to_string(&manifest).unwrap();
+    for text in [r#"{"version": 99}"#, "torn"] {
+        fs::write(&manifest, text).unwrap();
+        let ran = desk.run(&["jobs", "gc", "--days", "0"]);
+        assert_eq!(ran.code, Some(1), "{ran:?}");
+        assert!(ran.err.contains(&format!("run {run} stays, since its manifest cannot be read")), "{ran:?}");
+        assert_eq!(fs::read_to_string(&manifest).unwrap(), text);
+        assert_eq!(desk.job_dirs(), [format!("wf-{run}-one")]);
+    }
+    fs::write(&manifest, whole).unwrap();
+    let ran = desk.run(&["jobs", "gc", "--days", "0"]);
+    assert_eq!((ran.code, ran.out.as_str()), (Some(0), "Outcome: removed 1 job(s)\n"), "{ran:?}");
+    let mut left: Vec<String> = fs::read_dir(desk.in_jobs("runs"))
+        .unwrap()
+        .map(|entry| entry.unwrap().file_name().into_string().unwrap())
+        .collect();
+    left.sort();
+    assert_eq!(left, ["backup.json", "folder.json", "notes.json", "run_1.json"]);
+    assert_eq!(fs::read_to_string(desk.in_jobs("runs/folder.json/notes.txt")).unwrap(), "mine");
+}
+
+/// Later ones said that there was nothing to remove, and left it.
+#[test]
+fn a_gc_that_was_killed_is_finished_by_the_next_one() {
+    let desk = Desk::new();
+    desk.flow("two", TWO);
+    let run = desk.enqueue(&["two"]);
+    desk.wait(&format!("wf-{run}-two"));
+    let bin = desk.in_jobs("tmp");
+    fs::create_dir_all(&bin).unwrap();
+    // The first two renames of a gc.
+    let manifest = format!("{run}.json");
+    fs::rename(desk.in_jobs("runs").join(&manifest), bin.join(format!(".manifest-{manifest}"))).unwrap();
+    let one = format!("wf-{run}-one");
+    fs::rename(desk.in_jobs(&one), bin.join(&one)).unwrap();
+    let doctor = desk.run(&["doctor"]);
+    assert!(!doctor.out.contains("broken"), "{doctor:?}");
+    assert_eq!(desk.json(&["jobs", "gc", "--dry-run"])["removed"], json!([]), "nothing is touched");
+    let collected = desk.json(&["jobs", "gc"]);
+    assert_eq!(collected["removed"], json!([one, format!("wf-{run}-two")]));
+    assert_eq!(collected["removed_runs"], json!([run]));
+    assert_eq!(fs::read_dir(&bin).unwrap().count(), 0);
+    assert_eq!(desk.job_dirs(), [""; 0]);
+}

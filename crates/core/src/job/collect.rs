@@ -50,10 +50,10 @@ const ABANDONED: Span = Span::from_secs(86_400);
 
 /// Decides what is removed: runs and jobs that ended so many days ago and that no open job needs, by `after`, by an
 /// artifact or by a worktree; runs without jobs; and what was left of runs that were never enqueued completely. A run is
-/// removed when all of its jobs can be.
+/// removed when all of its jobs can be, and when its manifest does not keep it: see [`keeps`].
 #[must_use]
 pub fn collect(attic: &Attic<'_>) -> Collected {
-    let age = Span::from_millis(u64::from(attic.days).saturating_mul(ABANDONED.as_millis()));
+    let age = attic.age();
     let is_enqueued = |job: &Brief| job.run.as_ref().is_none_or(|run| attic.manifests.contains(run));
     let needed = needed(attic.jobs, is_enqueued);
     let is_old = |job: &Brief| {
@@ -93,10 +93,17 @@ pub fn collect(attic: &Attic<'_>) -> Collected {
         let custom = job.schedule.artifacts.iter().filter(|made| matches!(made, Artifact::Custom { .. }));
         unit.unmarks.extend(custom.map(|made| (job.id.clone(), made.clone())));
     }
+    // Of what is in their manifests, [`keeps`] knows more.
     let empty = attic.manifests.iter().filter(|run| !staying.contains(*run) && !places.contains_key(*run));
     let empty = empty.map(|run| CollectUnit { run: Some(run.clone()), ..CollectUnit::default() });
     collected.units.extend(empty);
     collected
+}
+
+impl Attic<'_> {
+    fn age(&self) -> Span {
+        Span::from_millis(u64::from(self.days).saturating_mul(ABANDONED.as_millis()))
+    }
 }
 
 impl Collected {
@@ -109,6 +116,38 @@ impl Collected {
     pub fn runs(&self) -> impl Iterator<Item = &RunId> {
         self.units.iter().filter_map(|unit| unit.run.as_ref())
     }
+}
+
+/// Why a run stays although every record that it has may go.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum KeptRun {
+    /// The manifest is that of another run: Tidewheel did not write it there.
+    Foreign(RunId),
+    /// This job has a directory and no record: its end is not known, and its files would stay for ever.
+    Lost(JobId),
+    /// Its jobs are gone, and it was enqueued only lately.
+    Young,
+}
+
+/// Returns why a run stays, as its manifest shows, for those that [`collect`] would remove.
+#[must_use]
+pub fn keeps(
+    attic: &Attic<'_>,
+    unit: &CollectUnit,
+    manifest: &Manifest,
+    has_directory: impl Fn(&JobId) -> bool,
+) -> Option<KeptRun> {
+    let run = unit.run.as_ref()?;
+    if manifest.run_id != *run {
+        return Some(KeptRun::Foreign(manifest.run_id.clone()));
+    }
+    let named = manifest.nodes.values().map(|node| &node.job_id);
+    let lost = named.filter(|id| !attic.jobs.contains_key(*id)).find(|id| has_directory(id));
+    if let Some(lost) = lost {
+        return Some(KeptRun::Lost(lost.clone()));
+    }
+    let is_young = unit.jobs.is_empty() && !attic.now.has_reached(manifest.created_at, attic.age());
+    is_young.then_some(KeptRun::Young)
 }
 
 /// Returns whether a record that cannot be read is that of a job of a run, by its name.

@@ -48,7 +48,7 @@ pub use approve::{ApproveError, By, approve, reject};
 pub use artifact::{Artifact, ArtifactError};
 pub use brief::Brief;
 pub use cancel::{CancelError, cancel, note_cleanup};
-pub use collect::{Attic, CollectUnit, Collected, collect, marks_of};
+pub use collect::{Attic, CollectUnit, Collected, KeptRun, collect, keeps, marks_of};
 pub(crate) use config::field_name;
 pub use config::{
     Agent, Config, DEFAULT_GC_DAYS, DEFAULT_LOG_SIZE, DEFAULT_PROBE_INTERVAL, Display, DisplayFormat,

@@ -2,7 +2,10 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use tidewheel_core::job::{Attic, Collected, JobId, JobStatus, RunId, collect};
+use tidewheel_core::job::{
+    Attic, CollectUnit, Collected, JobId, JobStatus, KeptRun, MANIFEST_VERSION, Manifest, ManifestNode,
+    NodeId, RunId, collect, keeps,
+};
 
 use crate::world::{Job, Scene, at, custom, id, job, names, patch, scene};
 
@@ -117,4 +120,63 @@ fn a_job_that_will_be_rewound_is_not_old() {
     let goes_back =
         ended("a", 9).run(1).with(|job| job.goes_back = tidewheel_core::job::NodeId::new("n").ok());
     assert_eq!(collected(&scene([goes_back]), &[1]), Collected::default());
+}
+
+/// The manifest of a run that was enqueued so many days ago.
+fn manifest(run: u128, nodes: &[&str], days_ago: u64) -> Manifest {
+    let node = |name: &&str| {
+        let node = serde_json::json!({
+            "job_id": name, "kind": "step", "uses": "cap.env.shell.command.run", "policy": "",
+        });
+        (NodeId::new(name).unwrap(), serde_json::from_value::<ManifestNode>(node).unwrap())
+    };
+    Manifest {
+        version: MANIFEST_VERSION,
+        run_id: RunId::of_bits(run),
+        workflow_template_selector: String::new(),
+        workflow_template_source: None,
+        workflow_template_id: String::new(),
+        workflow_template_version: String::new(),
+        policy_snapshot_hash: String::new(),
+        created_at: at((20 - days_ago) * DAY),
+        params: BTreeMap::new(),
+        nodes: nodes.iter().map(node).collect(),
+    }
+}
+
+/// Asks why run 1 stays; these jobs have directories.
+fn kept_by(jobs: &Scene, manifest: &Manifest, directories: &[&str]) -> Option<KeptRun> {
+    let attic = Attic {
+        jobs: &jobs.jobs,
+        unreadable: &jobs.unreadable,
+        manifests: &BTreeSet::from([RunId::of_bits(1)]),
+        in_use: &BTreeSet::new(),
+        days: 7,
+        now: at(20 * DAY),
+    };
+    let units: Vec<CollectUnit> = collect(&attic).units;
+    keeps(&attic, &units[0], manifest, |id| directories.contains(&id.as_str()))
+}
+
+/// The manifest of a run whose records were lost an hour ago was removed at once, and the run was not listed any more.
+#[test]
+fn a_run_without_jobs_stays_until_it_is_old() {
+    let none = scene([]);
+    assert_eq!(kept_by(&none, &manifest(1, &["a"], 6), &[]), Some(KeptRun::Young));
+    assert_eq!(kept_by(&none, &manifest(1, &["a"], 7), &[]), None);
+}
+
+#[test]
+fn a_run_with_a_job_whose_record_is_lost_stays_however_old_it_is() {
+    let lost = Some(KeptRun::Lost(id("b")));
+    let one = scene([ended("a", 9).run(1)]);
+    assert_eq!(kept_by(&one, &manifest(1, &["a", "b"], 9), &["a", "b"]), lost);
+    assert_eq!(kept_by(&scene([]), &manifest(1, &["b"], 9), &["b"]), lost);
+    assert_eq!(kept_by(&one, &manifest(1, &["a", "b"], 9), &["a"]), None, "its directory is gone, too");
+}
+
+#[test]
+fn the_manifest_of_another_run_keeps_the_place_that_it_was_copied_to() {
+    let copied = manifest(2, &[], 19);
+    assert_eq!(kept_by(&scene([]), &copied, &[]), Some(KeptRun::Foreign(RunId::of_bits(2))));
 }

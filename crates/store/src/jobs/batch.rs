@@ -77,7 +77,20 @@ pub struct Removed {
     pub refusal: Option<(Option<JobId>, JobStoreError)>,
     /// Files in the directories of its jobs that Tidewheel did not make, beneath the data directory: they stay.
     pub left: Vec<String>,
-    /// What could not be swept up, though no job has it any more. The next removal tries again.
+    /// What could not be swept up, though no job has it any more. [`super::Turn::finish_removals`] tries again.
+    pub errors: Vec<JobStoreError>,
+}
+
+/// What came of removals that an earlier process began and did not end.
+#[derive(Debug, Default)]
+pub struct Finished {
+    /// The jobs that are gone now.
+    pub jobs: Vec<JobId>,
+    /// The runs of which nothing is left now.
+    pub runs: Vec<RunId>,
+    /// Files in the directories of these jobs that Tidewheel did not make, beneath the data directory: they stay.
+    pub left: Vec<String>,
+    /// What could not be removed. The next one tries again.
     pub errors: Vec<JobStoreError>,
 }
 

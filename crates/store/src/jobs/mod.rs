@@ -6,7 +6,7 @@ mod files;
 mod needs;
 mod store;
 
-pub use batch::{Batch, Marker, Payload, Removal, Removed};
+pub use batch::{Batch, Finished, Marker, Payload, Removal, Removed};
 pub use error::JobStoreError;
 pub use files::{
     Access, Checkup, Files, Glance, History, Holder, IndexState, Kept, Obstacle, Survey, TellOfWait, Trouble,

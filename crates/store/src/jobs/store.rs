@@ -7,7 +7,7 @@ use serde_json::Value;
 use tidewheel_core::job::{Brief, JobEvent, JobId, JobOutcome, Manifest, NodeId, Record, RunId};
 use tidewheel_core::time::Timestamp;
 
-use super::batch::{Batch, Removal, Removed};
+use super::batch::{Batch, Finished, Removal, Removed};
 use super::error::JobStoreError;
 use super::files::Survey;
 
@@ -182,6 +182,13 @@ pub trait Turn {
     /// # Errors
     /// The keeper cannot be used, or the disk failed: then some may be removed, each as a whole.
     fn remove(&mut self, removals: &[Removal]) -> Result<Vec<Removed>, JobStoreError>;
+
+    /// Finishes removals that a process began and did not end, because it was killed or could not remove a file. It needs
+    /// no room on the disk.
+    ///
+    /// # Errors
+    /// The keeper cannot be used, or the disk failed.
+    fn finish_removals(&mut self) -> Result<Finished, JobStoreError>;
 
     /// Writes when somebody has to look again, and wakes whoever waits for that.
     ///

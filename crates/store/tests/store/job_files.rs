@@ -631,43 +631,120 @@ fn a_job_that_cannot_be_removed_keeps_its_run() {
     drop(lock);
 }
 
-/// Puts the manifest aside, as a process does that is killed before it comes to the jobs.
-fn interrupt_removal(place: &Place, nodes: &[&str]) {
-    let path = place.jobs().join("runs/r1.json");
-    let mut manifest: serde_json::Value = serde_json::from_slice(&fs::read(&path).unwrap()).unwrap();
+/// A run whose manifest names its jobs, as those that are really enqueued do.
+fn enqueued_by_name(nodes: &[&str]) -> Place {
+    let place = Place::new();
+    let mut named = manifest("r1");
     for node in nodes {
-        manifest["nodes"][node] = serde_json::json!({
-            "job_id": format!("wf-r1-{node}"), "kind": "shell", "uses": "cap.env.shell.command.run", "args": {},
-            "gates": [], "produces": {}, "policy": "{\"v\":1}", "rule": null, "loops": [], "retry": null,
-            "routes": [],
+        let kept = serde_json::json!({
+            "job_id": format!("wf-r1-{node}"), "kind": "step", "uses": "cap.env.shell.command.run", "policy": "",
         });
+        let kept = serde_json::from_value(kept).unwrap();
+        named.nodes.insert(tidewheel_core::job::NodeId::new(node).unwrap(), kept);
     }
-    fs::create_dir_all(place.jobs().join("tmp")).unwrap();
-    fs::write(place.jobs().join("tmp/.manifest-r1.json"), manifest.to_string()).unwrap();
-    fs::remove_file(path).unwrap();
+    let records = nodes.iter().map(|node| member("r1", node)).collect();
+    let batch = Batch { records, manifest: Some(named), ..Batch::default() };
+    place.store.turn().unwrap().commit(batch).unwrap();
+    place
 }
 
-/// The jobs stayed for a day, and the doctor took them for those of a run that had lost its manifest.
+/// Does the first renames of a removal of run r1, as a process does that is killed then.
+fn cut_short(place: &Place, renames: usize) {
+    let bin = place.jobs().join("tmp");
+    fs::create_dir_all(&bin).unwrap();
+    let moves = [("runs/r1.json", ".manifest-r1.json"), ("wf-r1-a", "wf-r1-a"), ("wf-r1-b", "wf-r1-b")];
+    for (from, to) in &moves[..renames] {
+        fs::rename(place.jobs().join(from), bin.join(to)).unwrap();
+    }
+}
+
+/// The space of such a run was never freed, and its jobs were neither there nor gone.
 #[test]
-fn a_removal_that_was_interrupted_is_finished_by_the_next_one() {
-    let place = enqueued(&["a", "b"]);
-    interrupt_removal(&place, &["a", "b"]);
-    let checkup = place.store.checkup().unwrap();
-    assert!(checkup.jobs.is_empty(), "{:?}", checkup.jobs);
-    assert_eq!(checkup.leftovers, ["jobs/tmp/.manifest-r1.json"]);
-    assert!(place.store.turn().unwrap().remove(&[]).unwrap().is_empty());
-    let is_left = |path: &PathBuf| path.to_string_lossy().contains("r1");
-    assert!(!place.tree().iter().any(is_left), "{:?}", place.tree());
-    assert_eq!(place.names(), [""; 0]);
-    assert!(place.store.checkup().unwrap().leftovers.is_empty());
+fn a_removal_that_was_cut_short_is_finished_by_the_next_one() {
+    for renames in 1..=3 {
+        for is_half_swept in [false, true] {
+            let place = enqueued_by_name(&["a", "b"]);
+            cut_short(&place, renames);
+            if is_half_swept && renames > 1 {
+                fs::remove_file(place.jobs().join("tmp/wf-r1-a/job.json")).unwrap();
+                fs::write(place.jobs().join("tmp/wf-r1-a/stdout.log"), "said").unwrap();
+            }
+            let finished = place.store.turn().unwrap().finish_removals().unwrap();
+            assert!(finished.errors.is_empty() && finished.left.is_empty(), "{renames}: {finished:?}");
+            assert_eq!(finished.jobs, [job_id("wf-r1-a"), job_id("wf-r1-b")], "{renames}");
+            assert_eq!(finished.runs, [run_id("r1")], "{renames}");
+            let left: Vec<PathBuf> =
+                place.tree().into_iter().filter(|path| path.to_string_lossy().contains("r1")).collect();
+            assert_eq!(left, [PathBuf::new(); 0], "{renames}");
+            assert_eq!(place.names(), [""; 0]);
+            let again = place.store.turn().unwrap().finish_removals().unwrap();
+            assert!(again.jobs.is_empty() && again.runs.is_empty(), "{again:?}");
+        }
+    }
+}
+
+/// The repair of a doctor removed the only copy of the manifest as harmless.
+#[test]
+fn a_sweep_finishes_a_removal_and_keeps_the_manifest_of_one_that_it_cannot_finish() {
+    let place = enqueued_by_name(&["a", "b"]);
+    cut_short(&place, 2);
+    let found = place.store.checkup().unwrap();
+    assert!(found.jobs.is_empty() && found.lost_records.is_empty() && found.missing.is_empty(), "{found:?}");
+    let paths = ["jobs/tmp/.manifest-r1.json", "jobs/tmp/wf-r1-a", "jobs/wf-r1-b"];
+    assert_eq!(found.leftovers, paths);
+    let lock = place.store.take_run_lock(&job_id("wf-r1-b")).unwrap().unwrap();
+    let error = place.store.sweep_leftovers().unwrap_err();
+    assert_eq!(error.to_string(), "job wf-r1-b is still held by its supervisor");
+    assert!(place.jobs().join("tmp/.manifest-r1.json").exists() && place.jobs().join("wf-r1-b").exists());
+    drop(lock);
+    place.store.sweep_leftovers().unwrap();
+    assert_eq!(place.store.checkup().unwrap().leftovers, [""; 0]);
+    assert!(!place.jobs().join("wf-r1-b").exists());
 }
 
 #[test]
-fn leftovers_of_an_interrupted_removal_are_swept_up_with_its_jobs() {
-    let place = enqueued(&["a", "b"]);
-    interrupt_removal(&place, &["a", "b"]);
-    assert_eq!(place.store.sweep_leftovers().unwrap(), ["jobs/runs/r1.json"]);
-    let is_left = |path: &PathBuf| path.to_string_lossy().contains("r1");
-    assert!(!place.tree().iter().any(is_left), "{:?}", place.tree());
-    assert_eq!(place.names(), [""; 0]);
+fn what_a_person_put_among_removed_jobs_stays() {
+    let place = enqueued_by_name(&["a", "b"]);
+    cut_short(&place, 2);
+    let bin = place.jobs().join("tmp");
+    fs::write(bin.join("notes.txt"), "mine").unwrap();
+    fs::write(bin.join(".manifest-notes.json"), "mine").unwrap();
+    fs::create_dir(bin.join("mine")).unwrap();
+    fs::write(bin.join("mine/notes.txt"), "mine").unwrap();
+    fs::write(bin.join("wf-r1-a/notes.txt"), "mine").unwrap();
+    let finished = place.store.turn().unwrap().finish_removals().unwrap();
+    assert_eq!(finished.left, ["jobs/wf-r1-a/notes.txt"]);
+    place.store.sweep_leftovers().unwrap();
+    assert_eq!(place.store.checkup().unwrap().leftovers, [""; 0]);
+    for path in ["tmp/notes.txt", "tmp/.manifest-notes.json", "tmp/mine/notes.txt", "wf-r1-a/notes.txt"] {
+        assert_eq!(fs::read_to_string(place.jobs().join(path)).unwrap(), "mine", "{path}");
+    }
+    assert!(!place.jobs().join("wf-r1-b").exists() && !bin.join(".manifest-r1.json").exists());
+}
+
+#[test]
+fn a_manifest_that_a_person_copied_back_brings_its_run_back() {
+    let place = enqueued_by_name(&["a", "b"]);
+    cut_short(&place, 1);
+    let [aside, there] = ["tmp/.manifest-r1.json", "runs/r1.json"].map(|path| place.jobs().join(path));
+    fs::copy(&aside, &there).unwrap();
+    let finished = place.store.turn().unwrap().finish_removals().unwrap();
+    assert!(finished.jobs.is_empty() && finished.runs.is_empty(), "{finished:?}");
+    assert_eq!((aside.exists(), there.exists()), (false, true));
+    assert_eq!(place.names(), ["wf-r1-a", "wf-r1-b"]);
+}
+
+/// A directory was moved away with all that a person had in it.
+#[test]
+fn what_is_no_file_in_the_place_of_a_manifest_stays_there() {
+    let place = enqueued_by_name(&["a"]);
+    let there = place.jobs().join("runs/r1.json");
+    fs::remove_file(&there).unwrap();
+    fs::create_dir(&there).unwrap();
+    fs::write(there.join("notes.txt"), "mine").unwrap();
+    let removed = place.store.turn().unwrap().remove(&[whole_run(&["a"])]).unwrap();
+    let (_, error) = removed[0].refusal.as_ref().unwrap();
+    assert!(error.to_string().ends_with("data/jobs/runs/r1.json"), "{error}");
+    assert_eq!(fs::read_to_string(there.join("notes.txt")).unwrap(), "mine");
+    assert!(place.jobs().join("wf-r1-a").exists());
 }

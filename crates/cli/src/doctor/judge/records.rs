@@ -241,7 +241,8 @@ fn incomplete(now: Timestamp, checkup: &Checkup) -> Vec<Finding> {
             format!("{} of the run {is} gone: deleted by a person or another program", jobs_named(&gone));
         let todo = if left.is_empty() {
             format!(
-                "Put {it} back from a backup. Nothing is left of the run but this file: `tidewheel jobs gc` removes it."
+                "Put {it} back from a backup. Nothing is left of the run but this file: `tidewheel jobs gc` removes it \
+                when it is old."
             )
         } else if is_of_gc(&left) {
             format!(

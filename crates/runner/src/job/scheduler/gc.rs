@@ -2,7 +2,9 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use tidewheel_core::job::{Attic, Brief, CollectUnit, Collected, JobId, RunId, collect, marks_of};
+use tidewheel_core::job::{
+    Attic, Brief, CollectUnit, Collected, JobId, KeptRun, Manifest, RunId, collect, keeps, marks_of,
+};
 use tidewheel_store::jobs::{JobStore as _, Removal};
 
 use super::Scheduler;
@@ -33,28 +35,53 @@ impl Scheduler {
     /// The directory cannot be used.
     pub fn gc(&self, days: u32, removes: Removes) -> Result<GcReport, SchedulerError> {
         let mut pass = self.pass()?;
+        let mut report = GcReport::default();
+        if removes == Removes::Old {
+            // First, so that what a killed process left is not judged as if it were there.
+            let finished = pass.turn.finish_removals()?;
+            for id in &finished.jobs {
+                self.remove_scratch(id, &mut report.errors);
+            }
+            report.jobs = finished.jobs;
+            report.runs = finished.runs;
+            report.left = finished.left;
+            report.errors.extend(finished.errors.iter().map(|error| chain(error)));
+        }
         let all = pass.turn.all()?;
         let manifests: BTreeSet<_> = self.store.runs()?;
-        let Collected { units, kept } = collect(&Attic {
+        let in_use = self.owners_in_use(&all.briefs);
+        let attic = Attic {
             jobs: &all.briefs,
             unreadable: &all.unreadable,
             manifests: &manifests,
-            in_use: &self.owners_in_use(&all.briefs),
+            in_use: &in_use,
             days,
             now: pass.now,
-        });
-        let mut report = GcReport { kept, ..GcReport::default() };
-        if removes == Removes::Nothing {
-            units.into_iter().for_each(|unit| report.count(unit.run, unit.jobs));
-            return Ok(report);
-        }
+        };
+        let Collected { units, kept } = collect(&attic);
+        report.kept = kept;
         let mut removals: Vec<Removal> = Vec::with_capacity(units.len());
         for unit in units {
+            let manifest = match self.manifest_of(&attic, &unit) {
+                Ok(manifest) => manifest,
+                Err(why) => {
+                    report.kept.extend(unit.jobs);
+                    report.errors.extend(why);
+                    continue;
+                }
+            };
+            if removes == Removes::Nothing {
+                report.count(unit.run, unit.jobs);
+                continue;
+            }
             match self.clean_up(&unit) {
-                Ok(()) => removals.push(self.removal(unit)),
+                Ok(()) => removals.push(removal(unit, manifest.as_ref())),
                 // Who owns a worktree that is still there has to be known.
                 Err(error) => report.refuse(unit.jobs, error),
             }
+        }
+        if removes == Removes::Nothing {
+            return Ok(report);
         }
         let results = pass.turn.remove(&removals)?;
         for (removal, result) in removals.into_iter().zip(results) {
@@ -128,12 +155,29 @@ impl Scheduler {
         Ok(())
     }
 
-    fn removal(&self, unit: CollectUnit) -> Removal {
-        let CollectUnit { run, jobs, unmarks: mut unmarked } = unit;
-        if let Some(Ok(Some(manifest))) = run.as_ref().map(|run| self.store.manifest(run)) {
-            unmarked.extend(marks_of(&manifest));
+    /// Reads the manifest of a run that may go. An error means that the run stays; it says why where a person has to do
+    /// something about it.
+    fn manifest_of(&self, attic: &Attic<'_>, unit: &CollectUnit) -> Result<Option<Manifest>, Option<String>> {
+        let Some(run) = &unit.run else { return Ok(None) };
+        let jobs = self.options.data.join("jobs");
+        // A file without jobs may be none of Tidewheel's; doctor names it.
+        let refused = |why: String| {
+            let hint = "put the manifest back from a backup, or remove it: its jobs go a day later";
+            let message = format!("run {run} stays, since {why}; {hint}");
+            (!unit.jobs.is_empty()).then_some(message)
+        };
+        let manifest = match self.store.manifest(run) {
+            Ok(Some(manifest)) => manifest,
+            Ok(None) => return Ok(None),
+            Err(error) => {
+                return Err(refused(format!("its manifest cannot be read: {}", chain(&error))));
+            }
+        };
+        match keeps(attic, unit, &manifest, |id| jobs.join(id.as_str()).symlink_metadata().is_ok()) {
+            None => Ok(Some(manifest)),
+            Some(KeptRun::Young | KeptRun::Lost(_)) => Err(None),
+            Some(KeptRun::Foreign(other)) => Err(refused(format!("its manifest is that of run {other}"))),
         }
-        Removal { run, jobs, unmarked }
     }
 
     /// Removes what an operation of a job that is gone left when it was killed.
@@ -151,6 +195,12 @@ impl Scheduler {
             Ok(()) | Err(_) => {}
         }
     }
+}
+
+fn removal(unit: CollectUnit, manifest: Option<&Manifest>) -> Removal {
+    let CollectUnit { run, jobs, unmarks: mut unmarked } = unit;
+    unmarked.extend(manifest.into_iter().flat_map(marks_of));
+    Removal { run, jobs, unmarked }
 }
 
 impl GcReport {

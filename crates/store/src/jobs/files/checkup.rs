@@ -13,10 +13,10 @@ use super::folders::Folders;
 use super::index::{self, Index, IndexState};
 use super::lock::Holder;
 use super::obstacle::Obstacle;
-use super::remove::interrupted;
 use super::store::Files;
+use super::unfinished::Unfinished;
 use super::{layout, lock, obstacle, read, scan, sweep};
-use crate::jobs::{JobStoreError, Removal};
+use crate::jobs::{JobStore, JobStoreError};
 
 /// What a look at all files found.
 #[derive(Debug, Default)]
@@ -124,12 +124,14 @@ impl Files {
             };
             checkup.manifests.insert(run, wrong);
         }
-        // The next gc goes on with these; what is left of them is told as leftovers.
-        let begun: BTreeSet<RunId> = interrupted(root).into_iter().map(|begun| begun.run).collect();
+        // Of a run whose removal was decided, nothing is lost.
+        let unfinished = Unfinished::look(root)?;
+        for id in unfinished.in_place() {
+            checkup.jobs.remove(id);
+        }
         // What was removed while we looked is nothing that is missing.
         let is_known = |run: &RunId| checkup.manifests.contains_key(run);
         checkup.jobs.retain(|id, kept| match kept {
-            Kept::Record { brief, .. } if brief.run.as_ref().is_some_and(|run| begun.contains(run)) => false,
             Kept::Record { brief, .. } if brief.run.as_ref().is_none_or(is_known) => true,
             Kept::Record { .. } => is_there(root, id),
             Kept::Vacant => {
@@ -143,6 +145,8 @@ impl Files {
         });
         checkup.in_the_way = obstacle::obstacles(root, checkup.jobs.keys());
         checkup.leftovers = leftovers(root)?;
+        checkup.leftovers.extend(unfinished.paths());
+        checkup.leftovers.sort();
         checkup.index = index::inspect(root)?;
         checkup.turn = lock::holder(root, layout::JOBS, layout::TURN_LOCK);
         checkup.server = lock::holder(root, layout::JOBS, layout::SERVER_LOCK);
@@ -167,27 +171,20 @@ impl Files {
         Index::build(root).map(drop)
     }
 
-    /// Removes what writers that died have left, and returns it. It waits for its turn.
+    /// Removes what writers that died have left, finishes removals that they began, and returns what is gone. It waits for
+    /// its turn.
     ///
     /// # Errors
     /// The directory cannot be used.
     pub fn sweep_leftovers(&self) -> Result<Vec<String>, JobStoreError> {
+        let finished = JobStore::turn(self)?.finish_removals()?;
+        if let Some(error) = finished.errors.into_iter().next() {
+            return Err(error);
+        }
+        let mut removed: Vec<String> = finished.jobs.iter().map(layout::job).collect();
         let root = self.there()?;
         let _turn = lock::turn(root, self.tell_of_wait())?;
         let mut folders = Folders::new(root);
-        let mut removed = Vec::new();
-        let interrupted = interrupted(root);
-        if !interrupted.is_empty() {
-            // The jobs first: without the manifest, what is left of the run would look like one that lost it.
-            drop(self.take_index());
-            index::forget(root);
-            let removals: Vec<Removal> = interrupted.iter().map(|begun| begun.removal.clone()).collect();
-            let results = super::remove::all(&mut folders, self.disk(), &removals)?;
-            for (begun, result) in interrupted.iter().zip(results) {
-                begun.finish(&mut folders, &result);
-                removed.push(layout::manifest(&begun.run));
-            }
-        }
         // Behind the lock: what somebody was still busy with is no leftover now.
         for path in leftovers(root)? {
             let fail = |source| JobStoreError::Io { verb: "remove", path: root.path(&path), source };
@@ -309,8 +306,7 @@ fn look_beside(root: &Root, job: &Brief, unreadable: &mut BTreeMap<String, Troub
 /// After this long an empty directory is that of an enqueue that did not finish: the rule of the records.
 const ABANDONED: Duration = Duration::from_secs(86_400);
 
-/// Returns what writers that died have left: their temporary files, jobs that were removed and not swept up, and
-/// directories that never got a record.
+/// Returns what writers that died have left: their temporary files, and directories that never got a record.
 fn leftovers(root: &Root) -> Result<Vec<String>, JobStoreError> {
     let mut found = Vec::new();
     // The last steps before the files: the directories of jobs, of types and of keys.
@@ -322,15 +318,12 @@ fn leftovers(root: &Root) -> Result<Vec<String>, JobStoreError> {
             count += 1;
             let Ok(name) = String::from_utf8(name) else { continue };
             let below = format!("{path}/{name}");
+            let is_aside = path == layout::JOBS && name.starts_with(layout::ASIDE);
+            if below == layout::BIN || is_aside {
+                // What removals left there is known, and all else was put there by a person.
+                continue;
+            }
             match kind {
-                FileType::Directory if below == layout::BIN => {
-                    let thrown = root.names(layout::BIN).map_err(fail)?;
-                    let thrown = thrown.into_iter().filter_map(|(name, _)| String::from_utf8(name).ok());
-                    found.extend(thrown.map(|name| format!("{below}/{name}")));
-                }
-                FileType::Directory if path == layout::JOBS && name.starts_with(layout::ASIDE) => {
-                    found.push(below);
-                }
                 FileType::Directory if below == layout::ARTIFACTS => folders.push((below, 4)),
                 FileType::Directory if depth > 0 => folders.push((below, depth - 1)),
                 _ if sweep::is_leftover(root, &below, &name) => found.push(below),
@@ -360,10 +353,6 @@ fn is_abandoned(root: &Root, path: &str) -> bool {
 fn remove(folders: &mut Folders<'_>, path: &str) -> io::Result<bool> {
     let Some((above, name)) = path.rsplit_once('/') else { return Ok(false) };
     let is_folder = folders.root.look(path)?.is_some_and(|found| found.kind == FileType::Directory);
-    if is_folder && (above == layout::BIN || name.starts_with(layout::ASIDE)) {
-        // What is in it and was not made by us stays.
-        return super::remove::sweep_job(folders, above, name).map(|left| left.is_empty());
-    }
     let flags = if is_folder { AtFlags::REMOVEDIR } else { AtFlags::empty() };
     let folder = folders.get(above)?;
     match unlinkat(&*folder, name, flags) {

@@ -23,6 +23,7 @@ mod store;
 mod sweep;
 mod sync;
 mod turn;
+mod unfinished;
 
 pub use checkup::{Checkup, Kept, Trouble};
 pub use index::{Glance, IndexState, Survey};

@@ -82,7 +82,7 @@ pub(super) fn manifest(root: &Root, run: &RunId) -> Result<Option<Manifest>, Job
     manifest_at(root, &layout::manifest(run))
 }
 
-/// Reads the manifest at a path.
+/// Reads a manifest that may have been put aside.
 pub(super) fn manifest_at(root: &Root, path: &str) -> Result<Option<Manifest>, JobStoreError> {
     Ok(text_of(root, path)?.map(|text| Manifest::parse(&text)).transpose()?)
 }

@@ -1,18 +1,17 @@
 //! Removes runs, jobs and markers. A run goes as a whole or not at all: its manifest is put aside first, from which moment
 //! on nothing of the run is there for anybody, then its jobs, each by one rename. What was in them is swept up when all
-//! of that is on the disk. Nothing here needs room on the disk.
+//! of that is on the disk. Nothing here needs room on the disk. [`super::unfinished`] finishes what was cut short.
 
 use std::fs::File;
 use std::io;
 
 use rustix::fs::{AtFlags, FileType, OFlags, openat, renameat, unlinkat};
 use rustix::io::Errno;
-use tidewheel_core::job::{Artifact, JobId, RunId, marks_of};
+use tidewheel_core::job::{Artifact, JobId, RunId};
 
 use super::beneath::{self, Root};
 use super::folders::Folders;
 use super::layout::{self, BIN, JOBS, RUNS};
-use super::read;
 use super::sweep;
 use super::sync::Disk;
 use crate::jobs::{JobStoreError, Removal, Removed};
@@ -43,12 +42,7 @@ pub(super) fn all(
             result.refusal = Some(refusal);
             continue;
         }
-        for (id, artifact) in &removal.unmarked {
-            if let Err(source) = unmark(folders, id, artifact) {
-                let path = folders.root.path(layout::ARTIFACTS);
-                result.errors.push(JobStoreError::Io { verb: "remove", path, source });
-            }
-        }
+        unmark_all(folders, &removal.unmarked, &mut result.errors);
     }
     folders.sync(disk)?;
     for (moved, result) in moves.into_iter().zip(&mut results) {
@@ -59,49 +53,6 @@ pub(super) fn all(
         sweep::sweep(folders, path);
     }
     Ok(results)
-}
-
-/// A removal that a process began and did not finish: its manifest is aside, and some of its jobs may be where they were.
-pub(super) struct Interrupted {
-    pub(super) run: RunId,
-    /// What is left to do: the jobs and the markers.
-    pub(super) removal: Removal,
-    folder: &'static str,
-    name: String,
-}
-
-/// Returns the removals that were interrupted. One that is under way looks alike for a process without the turn.
-pub(super) fn interrupted(root: &Root) -> Vec<Interrupted> {
-    let bins = [Bin { folder: BIN, prefix: "" }, Bin { folder: JOBS, prefix: layout::ASIDE }];
-    let names = bins.into_iter().flat_map(|bin| {
-        // What cannot be listed is found by a later look.
-        let names = root.names(bin.folder).unwrap_or_default();
-        names.into_iter().filter_map(move |(name, _)| Interrupted::of(root, bin, name))
-    });
-    names.collect()
-}
-
-impl Interrupted {
-    fn of(root: &Root, bin: Bin, name: Vec<u8>) -> Option<Self> {
-        let name = String::from_utf8(name).ok()?;
-        let run = name.strip_prefix(bin.prefix)?.strip_prefix(layout::MANIFEST_ASIDE)?;
-        let run = RunId::new(run.strip_suffix(".json")?).ok()?;
-        if read::has_manifest(root, &run) {
-            return None;
-        }
-        let manifest = read::manifest_at(root, &format!("{}/{name}", bin.folder)).ok()??;
-        let jobs = manifest.nodes.values().map(|node| node.job_id.clone()).collect();
-        let removal = Removal { run: None, jobs, unmarked: marks_of(&manifest).collect() };
-        Some(Self { run, removal, folder: bin.folder, name })
-    }
-
-    /// Removes the manifest, the last that is left of the run.
-    pub(super) fn finish(&self, folders: &mut Folders<'_>, removed: &Removed) {
-        if removed.refusal.is_none() && removed.errors.is_empty() {
-            // What stays is found by a later look.
-            remove(folders, self.folder, &self.name).ok();
-        }
-    }
 }
 
 /// Removes a job that was made just now and is not to be.
@@ -115,6 +66,19 @@ pub(super) fn new_job(folders: &mut Folders<'_>, id: &JobId) {
 /// Removes a state that jobs shared.
 pub(super) fn shared(folders: &mut Folders<'_>, name: &str) -> io::Result<()> {
     remove(folders, layout::SHARED, &layout::shared_name(name))
+}
+
+/// Removes the markers and payloads that jobs made of these artifacts.
+pub(super) fn unmark_all(
+    folders: &mut Folders<'_>,
+    artifacts: &[(JobId, Artifact)],
+    errors: &mut Vec<JobStoreError>,
+) {
+    for (id, artifact) in artifacts {
+        if let Err(source) = unmark(folders, id, artifact) {
+            errors.push(io_error(folders.root, layout::ARTIFACTS, source));
+        }
+    }
 }
 
 /// Removes the marker and the payload that a job made of an artifact.
@@ -174,16 +138,21 @@ pub(super) fn sweep_job(folders: &mut Folders<'_>, folder: &str, name: &str) -> 
 
 /// Where removed jobs are put aside until they are swept up.
 #[derive(Clone, Copy)]
-struct Bin {
-    folder: &'static str,
-    prefix: &'static str,
+pub(super) struct Bin {
+    pub(super) folder: &'static str,
+    pub(super) prefix: &'static str,
 }
 
 impl Bin {
+    /// Where removed jobs may be.
+    pub(super) const ALL: [Self; 2] =
+        [Self { folder: BIN, prefix: "" }, Self { folder: JOBS, prefix: layout::ASIDE }];
+
     /// Returns the directory for it; on a disk without room for one it is beside the jobs, under another name.
-    fn open(folders: &mut Folders<'_>) -> Self {
+    pub(super) fn open(folders: &mut Folders<'_>) -> Self {
         let is_made = folders.make_all(BIN).and_then(|()| folders.get(BIN)).is_ok();
-        if is_made { Self { folder: BIN, prefix: "" } } else { Self { folder: JOBS, prefix: layout::ASIDE } }
+        let [bin, beside] = Self::ALL;
+        if is_made { bin } else { beside }
     }
 
     /// Returns a name that is free in it, where nothing that a crash left is in the way.
@@ -206,13 +175,13 @@ impl Bin {
 }
 
 /// Why a removal was refused, and the job that was in the way.
-type Refusal = (Option<JobId>, JobStoreError);
+pub(super) type Refusal = (Option<JobId>, JobStoreError);
 
 /// What of a removal was put aside, by the names under which it is there.
 #[derive(Default)]
-struct Moved {
+pub(super) struct Moved {
     manifest: Option<(RunId, String)>,
-    jobs: Vec<(JobId, String)>,
+    pub(super) jobs: Vec<(JobId, String)>,
 }
 
 impl Moved {
@@ -225,6 +194,13 @@ impl Moved {
                 Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
                 opened => opened?,
             };
+            let found = folders.root.look(&layout::manifest(run))?.map(|found| found.kind);
+            match found {
+                None => return Ok(None),
+                Some(FileType::RegularFile) => {}
+                // It is none of ours, and it may have files in it.
+                Some(_) => return Err(io::Error::other("it is no regular file")),
+            }
             let name = bin.name(folders, &format!("{}{run}.json", layout::MANIFEST_ASIDE))?;
             let to = folders.get(bin.folder)?;
             match renameat(&*from, layout::manifest_name(run), &*to, name.as_str()) {
@@ -247,7 +223,12 @@ impl Moved {
     }
 
     /// Puts the jobs aside.
-    fn jobs(&mut self, folders: &mut Folders<'_>, bin: Bin, removal: &Removal) -> Result<(), Refusal> {
+    pub(super) fn jobs(
+        &mut self,
+        folders: &mut Folders<'_>,
+        bin: Bin,
+        removal: &Removal,
+    ) -> Result<(), Refusal> {
         for id in &removal.jobs {
             match put_aside(folders, bin, id) {
                 Ok(Some(name)) => self.jobs.push((id.clone(), name)),
@@ -298,7 +279,7 @@ impl Moved {
 }
 
 /// Refuses a removal of a job whose supervisor lives.
-fn check(folders: &mut Folders<'_>, removal: &Removal) -> Result<(), Refusal> {
+pub(super) fn check(folders: &mut Folders<'_>, removal: &Removal) -> Result<(), Refusal> {
     for id in &removal.jobs {
         match is_held(folders, id) {
             Ok(false) => {}
@@ -311,11 +292,11 @@ fn check(folders: &mut Folders<'_>, removal: &Removal) -> Result<(), Refusal> {
     Ok(())
 }
 
-fn io_error(root: &Root, path: &str, source: io::Error) -> JobStoreError {
+pub(super) fn io_error(root: &Root, path: &str, source: io::Error) -> JobStoreError {
     JobStoreError::Io { verb: "remove", path: root.path(path), source }
 }
 
-fn remove(folders: &mut Folders<'_>, folder: &str, name: &str) -> io::Result<()> {
+pub(super) fn remove(folders: &mut Folders<'_>, folder: &str, name: &str) -> io::Result<()> {
     let open = match folders.get(folder) {
         Ok(open) => open,
         Err(error) if matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::InvalidFilename) => {
@@ -376,7 +357,7 @@ fn put_aside(folders: &mut Folders<'_>, bin: Bin, id: &JobId) -> io::Result<Opti
 }
 
 /// Puts a job back where it was.
-fn put_back(folders: &mut Folders<'_>, bin: Bin, id: &JobId, name: &str) {
+pub(super) fn put_back(folders: &mut Folders<'_>, bin: Bin, id: &JobId, name: &str) {
     if let (Ok(from), Ok(jobs)) = (folders.get(bin.folder), folders.get(JOBS))
         && renameat(&*from, name, &*jobs, id.as_str()).is_ok()
     {

@@ -15,8 +15,10 @@ use super::index::{self, Entry, Index, Written};
 use super::read::State;
 use super::staging::Staging;
 use super::store::Files;
+use super::sync::Disk;
+use super::unfinished::Unfinished;
 use super::{commit, layout, read, remove, scan};
-use crate::jobs::{Batch, Due, JobStoreError, Jobs, Removal, Removed, Turn};
+use crate::jobs::{Batch, Due, Finished, JobStoreError, Jobs, Removal, Removed, Turn};
 
 /// The turn of one process, as long as it holds the lock.
 pub(super) struct FilesTurn<'s> {
@@ -55,6 +57,50 @@ impl<'s> FilesTurn<'s> {
             }
             None => self.index(root).map(|index| &*index),
         }
+    }
+}
+
+impl FilesTurn<'_> {
+    /// Removes jobs, and lets the index know.
+    fn removing<T>(
+        &mut self,
+        ids: &[JobId],
+        remove: impl FnOnce(&mut Folders<'_>, &Disk) -> Result<T, JobStoreError>,
+    ) -> Result<T, JobStoreError> {
+        let (root, disk) = (self.store.there()?, self.store.disk());
+        disk.check()?;
+        // Without room for a note there is no index until the next turn builds one from what is left.
+        let noted = self.index(root).and_then(|index| index.touch(ids.iter(), root));
+        let has_index = match noted {
+            Ok(()) => true,
+            Err(error) if error.lacks_room() => {
+                self.index = None;
+                index::forget(root);
+                false
+            }
+            Err(error) => return Err(error),
+        };
+        let mut folders = Folders::new(root);
+        let removed = match remove(&mut folders, disk) {
+            Ok(removed) => removed,
+            Err(error) => {
+                // The note stays: whoever comes next reads these records again.
+                self.index = None;
+                return Err(error);
+            }
+        };
+        if !has_index {
+            return Ok(removed);
+        }
+        let records = ids.iter().map(|id| Ok((id.clone(), entry(root, id)?))).collect::<Result<_, _>>();
+        let links = folders.links;
+        let written =
+            records.map(|records| Written { records, has_removed_runs: true, links, ..Written::default() });
+        let index = self.index(root)?;
+        if written.and_then(|written| index.wrote(root, written)).is_err() {
+            self.index = None;
+        }
+        Ok(removed)
     }
 }
 
@@ -119,50 +165,16 @@ impl Turn for FilesTurn<'_> {
     }
 
     fn remove(&mut self, removals: &[Removal]) -> Result<Vec<Removed>, JobStoreError> {
-        let (root, disk) = (self.store.there()?, self.store.disk());
-        disk.check()?;
-        // What a process that was killed began to remove goes with it: nothing of these runs is shown any more.
-        let interrupted = remove::interrupted(root);
-        let all: Vec<Removal> =
-            removals.iter().chain(interrupted.iter().map(|begun| &begun.removal)).cloned().collect();
-        let ids = || all.iter().flat_map(|removal| &removal.jobs);
-        // Without room for a note there is no index until the next turn builds one from what is left.
-        let noted = self.index(root).and_then(|index| index.touch(ids(), root));
-        let has_index = match noted {
-            Ok(()) => true,
-            Err(error) if error.lacks_room() => {
-                self.index = None;
-                index::forget(root);
-                false
-            }
-            Err(error) => return Err(error),
-        };
-        let mut folders = Folders::new(root);
-        let removed = match remove::all(&mut folders, disk, &all) {
-            Ok(mut removed) => {
-                for (begun, removed) in interrupted.iter().zip(removed.drain(removals.len()..)) {
-                    begun.finish(&mut folders, &removed);
-                }
-                removed
-            }
-            Err(error) => {
-                // The note stays: whoever comes next reads these records again.
-                self.index = None;
-                return Err(error);
-            }
-        };
-        if !has_index {
-            return Ok(removed);
+        let ids: Vec<JobId> = removals.iter().flat_map(|removal| &removal.jobs).cloned().collect();
+        self.removing(&ids, |folders, disk| remove::all(folders, disk, removals))
+    }
+
+    fn finish_removals(&mut self) -> Result<Finished, JobStoreError> {
+        let unfinished = Unfinished::look(self.store.there()?)?;
+        if unfinished.is_empty() {
+            return Ok(Finished::default());
         }
-        let records = ids().map(|id| Ok((id.clone(), entry(root, id)?))).collect::<Result<_, _>>();
-        let links = folders.links;
-        let written =
-            records.map(|records| Written { records, has_removed_runs: true, links, ..Written::default() });
-        let index = self.index(root)?;
-        if written.and_then(|written| index.wrote(root, written)).is_err() {
-            self.index = None;
-        }
-        Ok(removed)
+        self.removing(&unfinished.ids(), |folders, disk| unfinished.finish(folders, disk))
     }
 
     fn set_due(&mut self, due: Due) -> Result<(), JobStoreError> {
