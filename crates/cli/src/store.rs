@@ -17,6 +17,7 @@ use tidewheel_store::{
 };
 
 use crate::error::{Code, CommandError, cause};
+use crate::output;
 
 /// Where the runs are
 #[derive(Debug, Args)]
@@ -62,6 +63,13 @@ impl Opened {
             CommandError::new(Code::StoreUnavailable, message).after(&error)
         })?;
         let store = Arc::new(store);
+        let damage = store.damage();
+        for what in &damage {
+            output::warning(&format!("The store `{name}` is damaged: {what}."));
+        }
+        if !damage.is_empty() {
+            output::hint(&format!("`tidewheel doctor --store {name}` says what to do."));
+        }
         let control = Control::new(Arc::clone(&store) as Arc<dyn tidewheel_store::Store>);
         Ok(Self { runtime, store, control, name, now: now() })
     }

@@ -5,8 +5,8 @@ use std::fs;
 use insta::assert_snapshot;
 use serde_json::Value;
 
-use crate::home::Ran;
-use crate::shop::{NOW, contents, home, runs};
+use crate::home::{Home, Ran};
+use crate::shop::{self, NOW, contents, home, runs};
 
 /// Every command that only looks.
 const LOOKS: [&[&str]; 9] = [
@@ -686,4 +686,28 @@ fn the_timeline_of_a_run_of_a_program_is_drawn_alike() {
     let form = json(&["timeline", "order-2"]);
     assert_eq!(fields(&form), "from run_id status time to version work workflow");
     assert_eq!((&form["run_id"], &form["status"]), (&"order-2".into(), &"failed".into()));
+}
+
+/// A completed run was shown as running, and no command said that half of its events are missing.
+#[test]
+fn a_store_that_misses_commits_is_shown_with_a_warning_by_every_command() {
+    let home = Home::new();
+    shop::lose_commits(&home);
+    let commands: [&[&str]; 6] = [
+        &["list"],
+        &["list", "--format", "json"],
+        &["show", "here"],
+        &["explain", "here"],
+        // The first one that opens it to write.
+        &["cancel", "here"],
+        &["list"],
+    ];
+    for command in commands {
+        let ran = home.run(&[&["runs"], command, &["--store", "damaged.db"]].concat());
+        assert_eq!(ran.code, Some(0), "{command:?}: {ran}");
+        assert!(ran.err.contains("warning: The store `damaged.db` is damaged: "), "{command:?}: {ran}");
+        assert!(ran.err.contains("run `lost` is not there"), "{command:?}: {ran}");
+        assert!(ran.err.contains("hint: `tidewheel doctor --store damaged.db`"), "{command:?}: {ran}");
+    }
+    home.run(&["runs", "list", "--store", "whole.db"]).succeeded();
 }

@@ -14,7 +14,7 @@ use tidewheel_core::time::{Span, Timestamp};
 use tidewheel_core::work::Context;
 use tidewheel_core::workflow::{Workflow, map, reduce, step};
 use tidewheel_runner::{Executor, RunHandle, Runner, RunnerOptions};
-use tidewheel_store::Sqlite;
+use tidewheel_store::{RealClock, Sqlite};
 use tidewheel_testkit::VirtualClock;
 
 use crate::home::{Home, Ran};
@@ -181,6 +181,31 @@ async fn open_strange(path: &Path) {
     run.wait().await.unwrap();
     runner.shutdown().await;
     store.close().await;
+}
+
+/// Makes `whole.db` with a run `here` and a run `lost`, and `damaged.db`, which is the same without its log: all that
+/// was written since `here` is missing in it.
+pub(crate) fn lose_commits(home: &Home) {
+    let [whole, damaged] = ["whole.db", "damaged.db"].map(|name| home.path().join(name));
+    let beside = |name: &str| home.path().join(format!("{name}-tidewheel/commits"));
+    let workflow = Workflow::new("w").add(step("inc", |x: i64| x + 1)).build().unwrap();
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    runtime.block_on(async {
+        for id in ["here", "lost"] {
+            let store = Arc::new(Sqlite::open(&whole, Arc::new(RealClock::new())).unwrap());
+            let runner =
+                Runner::with_store(Arc::clone(&store) as Arc<_>, RunnerOptions::new()).await.unwrap();
+            runner.start(id, &workflow).await.unwrap();
+            if id == "lost" {
+                std::fs::create_dir(beside("damaged.db").parent().unwrap()).unwrap();
+                std::fs::copy(beside("whole.db"), beside("damaged.db")).unwrap();
+                std::fs::copy(&whole, &damaged).unwrap();
+            }
+            runner.shutdown().await;
+            // What is in its log is in the database then.
+            store.close().await;
+        }
+    });
 }
 
 /// Makes a copy of a store in which something was changed past Tidewheel.

@@ -103,6 +103,9 @@ impl Sqlite {
         let (connection, turns) = if options.read_only {
             let connection = open_writer(&path, options)?;
             migrate::check(&connection)?;
+            // A reader without the right to the file beside the database sees the runs all the same.
+            let missing = acknowledged::look(&connection, &folder, clock.now()).ok().flatten();
+            note_losses(&health, &connection, missing)?;
             (connection, None)
         } else {
             match DirBuilder::new().mode(MODE_OF_FOLDERS).create(&folder) {
@@ -126,9 +129,8 @@ impl Sqlite {
                 migrate::migrate(&mut connection, clock.now())?;
                 let (noted, loss) = acknowledged::open(&connection, &folder, &path, clock.now())?;
                 acknowledged = noted;
-                if let Some(loss) = loss {
-                    health.note(loss.what);
-                }
+                // Also those that an earlier process noticed: it may have had no way to say so.
+                note_losses(&health, &connection, loss)?;
                 Ok(connection)
             });
             if has_turn {
@@ -245,6 +247,17 @@ impl Sqlite {
             answer.await.unwrap_or(Err(StoreError::Closed))
         })
     }
+}
+
+/// Notes the commits that are missing: this loss, and those that are written down in the database.
+fn note_losses(
+    health: &Health,
+    connection: &Connection,
+    loss: Option<acknowledged::Loss>,
+) -> Result<(), Fault> {
+    let known = acknowledged::losses(connection)?;
+    known.into_iter().chain(loss).for_each(|loss| health.note(loss.what));
+    Ok(())
 }
 
 /// Returns the one path of a database, whatever links lead to it: all processes must meet in the same folder.
