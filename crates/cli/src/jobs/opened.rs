@@ -8,7 +8,7 @@ use std::io;
 use tidewheel_core::job::{Answer, Artifact, Brief, JobId, JobStatus, Question, Record, RunId};
 use tidewheel_core::time::Timestamp;
 use tidewheel_core::view::jobs::{FindError, find_run};
-use tidewheel_runner::job::{Options, Scheduler, SchedulerError, Ticked};
+use tidewheel_runner::job::{Options, Scheduler, SchedulerError, Ticked, carried_token};
 use tidewheel_runner::probe::Prober;
 use tidewheel_store::jobs::{Files, Holder, JobStore as _, JobStoreError};
 
@@ -67,9 +67,9 @@ impl Opened {
     /// Lends the slot of the job that this command runs in, as long as the value lives: the command waits for jobs of the
     /// same directory, and at capacity 1 none of them could start. `None` outside of a job.
     pub(crate) fn lend_slot(&self) -> Option<File> {
-        let token = std::env::var_os("TIDEWHEEL_JOB_TOKEN")?;
-        let job = std::env::var("TIDEWHEEL_JOB_ID").ok()?;
-        self.scheduler().ok()?.lend_slot(&JobId::new(&job).ok()?, &token)
+        let token = std::env::var_os("TIDEWHEEL_JOB_TOKEN").or_else(carried_token)?;
+        let (job, _) = token.to_str()?.split_once(':')?;
+        self.scheduler().ok()?.lend_slot(&JobId::new(job).ok()?, &token)
     }
 
     /// Does one pass over all jobs. Where there are none, none is needed.

@@ -252,6 +252,26 @@ fn a_run_that_a_job_follows_gets_the_slot_of_the_job() {
     assert_eq!(desk.lines("log"), ["inner", "middle", "outer"]);
 }
 
+/// The job held its slot while it waited, and what it waited for never got one.
+#[test]
+fn a_job_that_a_job_waits_for_in_any_way_gets_its_slot() {
+    let binary = env!("CARGO_BIN_EXE_tidewheel");
+    let empty = "env -i PATH=\"$PATH\" TW_WORLD=\"$TW_WORLD\"";
+    for waits in [
+        format!("{binary} run inner && {binary} jobs attach child"),
+        format!("{binary} run inner && {binary} jobs tail --follow child"),
+        format!("{empty} {binary} run inner --follow"),
+    ] {
+        let desk = Desk::new();
+        desk.file(".tidewheel/config.toml", "[scheduler]\ncapacity = 1\n");
+        desk.flow("inner", &crate::runs::flow_of("echo inner >>log").replace("\"one\"", "\"child\""));
+        desk.flow("outer", &crate::runs::flow_of(&format!("{waits} && echo outer >>log")));
+        let ran = desk.run(&["run", "outer", "--follow"]);
+        assert_eq!(ran.code, Some(0), "{waits}: {ran:?}");
+        assert_eq!(desk.lines("log"), ["inner", "outer"], "{waits}");
+    }
+}
+
 #[test]
 fn who_waits_for_the_scheduler_lock_says_who_holds_it() {
     use std::io::{BufRead as _, BufReader};

@@ -1,9 +1,11 @@
 //! A mark that the processes of a job carry beside their environment: an open file that programs hand on to what they
 //! start. `env -i` and `setsid` do not take it away; only a program that closes files that it did not open does.
 
+use std::ffi::OsString;
 use std::fs::{self, File};
 use std::io::{self, Read as _, Write as _};
 use std::os::fd::OwnedFd;
+use std::os::unix::ffi::OsStringExt as _;
 use std::path::Path;
 
 use rustix::fs::{MemfdFlags, memfd_create};
@@ -49,6 +51,12 @@ pub(super) fn read(process: Pid) -> Option<Vec<u8>> {
     let file = File::open(format!("{folder}/{}", files.max()?)).ok()?;
     file.take(LONGEST).read_to_end(&mut token).ok()?;
     Some(token)
+}
+
+/// Returns the token of the job that this process was started by, also where its environment was emptied.
+#[must_use]
+pub fn carried_token() -> Option<OsString> {
+    read(rustix::process::getpid()).map(OsString::from_vec)
 }
 
 #[cfg(test)]

@@ -15,6 +15,7 @@ mod worktree;
 
 pub use identity::Identity;
 pub use log::{LogFile, LogParts};
+pub use mark::carried_token;
 pub use scheduler::{
     Cancelled, ExternalFailure, GcReport, Options, Removes, Retried, Scheduler, SchedulerError, Serve, Ticked,
 };

@@ -153,6 +153,10 @@ impl Tail<'_> {
     /// Prints what comes until the job is over, or somebody has enough.
     fn follow(&self, logs: &mut [Log], interrupt: &Interrupt) -> Result<Left, Ending> {
         let watch = Watch::directory(&self.opened.place.data.join("jobs").join(self.job.as_str()));
+        let lent = self.opened.lend_slot();
+        if lent.is_some() {
+            self.opened.pass()?.iter().for_each(|trouble| output::warning(trouble));
+        }
         loop {
             // What is written before the job is over is there once it is over.
             let job = Brief::from(&self.opened.read(&self.job)?);
