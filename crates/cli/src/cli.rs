@@ -35,7 +35,9 @@ pub(crate) fn run(arguments: Vec<OsString>) -> Exit {
         Ok(Cli { command: Command::Graph(arguments) }) => graph::run(&arguments),
         Ok(Cli { command: Command::Init(arguments) }) => init::run(&arguments),
         Ok(Cli { command: Command::Jobs(arguments) }) => jobs::run(&arguments),
-        Ok(Cli { command: Command::Tick(arguments) }) => tick::run(&arguments),
+        Ok(Cli { command: Command::Tick(arguments) }) => {
+            tick::run(&arguments).map_err(Ending::after_the_fact)
+        }
         Ok(Cli { command: Command::Daemon(arguments) }) => daemon::run(&arguments),
         Ok(Cli { command: Command::Decide(arguments) }) => decide::run(&arguments),
         Ok(Cli { command: Command::Policy(arguments) }) => policy::run(&arguments),

@@ -37,7 +37,7 @@ pub(crate) fn collect(dir: &DirArguments, wanted: Collect) -> Result<Exit, Endin
     };
     let verb = if wanted.dry_run { "would remove" } else { "removed" };
     let outcome = format!("{verb} {} job(s)", collected.jobs.len());
-    match wanted.format {
+    let told = match wanted.format {
         Format::Json => output::json(&json!({
             "version": VERSION,
             "outcome": outcome,
@@ -48,7 +48,7 @@ pub(crate) fn collect(dir: &DirArguments, wanted: Collect) -> Result<Exit, Endin
             "kept": collected.kept,
             "left": collected.left,
             "errors": collected.errors,
-        }))?,
+        })),
         Format::Text => {
             let mut text = format!("Outcome: {outcome}\n");
             if wanted.dry_run {
@@ -59,8 +59,9 @@ pub(crate) fn collect(dir: &DirArguments, wanted: Collect) -> Result<Exit, Endin
             for path in &collected.left {
                 let _ = writeln!(text, "Left: .tidewheel/{path}, which Tidewheel did not make");
             }
-            output::text(&text)?;
+            output::text(&text)
         }
-    }
+    };
+    told.map_err(|ending| if wanted.dry_run { ending } else { ending.after_the_fact() })?;
     concluded(&Ticked { errors: collected.errors, ..Ticked::default() })
 }

@@ -476,6 +476,20 @@ fn a_run_is_told_of_on_stderr_where_the_output_takes_nothing() {
     }
 }
 
+#[test]
+fn a_gc_and_a_tick_say_that_they_are_done_where_the_output_takes_nothing() {
+    let yard = Yard::with_flows(&[]);
+    assert_eq!(yard.run(&["run", "two.toml", "--follow"]).code, Some(0));
+    for arguments in [&["tick"][..], &["tick", "--format", "json"], &["jobs", "gc", "--days", "0"]] {
+        let mut command = yard.home.command(arguments);
+        command.stdout(File::options().write(true).open("/dev/full").expect("Linux has such a device"));
+        let ran = Ran::of(command, b"");
+        assert_eq!(ran.code, Some(1), "{ran}");
+        assert!(ran.err.contains("hint: What was asked for is done"), "{arguments:?}: {ran}");
+    }
+    assert_eq!(yard.json(&["runs", "list"])["runs"], json!([]), "and it is");
+}
+
 /// `on_failure = "skip"` lets a run succeed in which something failed: whoever looks at it is told so everywhere.
 #[test]
 fn a_run_with_failures_that_were_skipped_says_so() {

@@ -118,10 +118,10 @@ pub(super) fn run(arguments: &Arguments) -> Result<Exit, Ending> {
         }
     }
     let forgotten = opened.wait(opened.control.forget_keys())?;
-    match arguments.format {
+    let told = match arguments.format {
         Format::Json => {
             let form = GcForm::of(false, &gone, &kept);
-            output::json(&GcForm { forgotten_keys: forgotten, dead_letters: letters, ..form })?;
+            output::json(&GcForm { forgotten_keys: forgotten, dead_letters: letters, ..form })
         }
         Format::Text => {
             let mut text = summed("deleted", &gone, &kept);
@@ -136,9 +136,10 @@ pub(super) fn run(arguments: &Arguments) -> Result<Exit, Ending> {
                     if forgotten == 1 { "1 result".to_owned() } else { format!("{forgotten} results") }
                 );
             }
-            output::text(&text)?;
+            output::text(&text)
         }
-    }
+    };
+    told.map_err(Ending::after_the_fact)?;
     Ok(Exit::Succeeded)
 }
 
