@@ -4,10 +4,11 @@
 use std::sync::Arc;
 
 use tidewheel_core::policy::{Policy, default};
+use tidewheel_core::work::RunContext;
 use tidewheel_core::workflow::{Workflow, step};
 use tidewheel_runner::job::{Options, Scheduler};
-use tidewheel_runner::{Executor, Runner, RunnerOptions};
 use tidewheel_store::jobs::{Batch, Files, JobStore as _};
+use tidewheel_runner::{Executor, Runner, RunnerOptions, StartOptions};
 use tidewheel_store::{Memory, RealClock, Store};
 use tidewheel_testkit::job_suite::{manifest, member, run_id};
 use tidewheel_testkit::{CountingAllocator, allocations_in, bytes_held_by};
@@ -96,4 +97,56 @@ fn commands_over_a_run_cost_as_much_for_each_job_however_many_there_are() {
         // Eight times as many jobs, and room for what grows with their logarithm.
         assert!(many < few * 10, "{name}: {few} allocations for 50 jobs, {many} for 400");
     }
+}
+
+/// A secret of a mebibyte, so that nothing else that is kept is as large.
+const SECRET: usize = 1 << 20;
+
+#[test]
+fn the_context_that_a_run_was_started_with_is_dropped_when_the_run_is_over_and_given_back() {
+    let runtime =
+        tokio::runtime::Builder::new_current_thread().enable_all().start_paused(true).build().expect("sound");
+    let workflow = Workflow::new("quick").add(step("inc", |x: i64| x + 1)).build().expect("sound");
+    let runner = runtime.block_on(async {
+        let options = RunnerOptions::new().executor(Executor::Inline);
+        Runner::in_memory(options).await.expect("sound")
+    });
+    let (held, ()) = bytes_held_by(|| {
+        runtime.block_on(async {
+            for number in 0..4 {
+                let context = RunContext::new().global("key", "x".repeat(SECRET));
+                let options = StartOptions::new().context(context);
+                let id = format!("run-{number}");
+                let run = runner.run_with(id, &workflow, 1_i64, &options).await.expect("sound");
+                run.wait().await.expect("sound");
+            }
+            // Runs that rest are given back when the lease is renewed.
+            tokio::time::sleep(std::time::Duration::from_secs(60)).await;
+        });
+    });
+    assert!(held < SECRET as i64, "{held} bytes are kept of the contexts of runs that are over");
+}
+
+#[test]
+fn a_run_that_can_still_go_on_here_keeps_its_context() {
+    let runtime =
+        tokio::runtime::Builder::new_current_thread().enable_all().start_paused(true).build().expect("sound");
+    let later = Workflow::new("later")
+        .add(step("inc", |x: i64| x + 1))
+        .policy(default(), Policy::new().delay("24h"))
+        .build()
+        .expect("sound");
+    let runner = runtime.block_on(async {
+        let options = RunnerOptions::new().executor(Executor::Inline);
+        Runner::in_memory(options).await.expect("sound")
+    });
+    let (held, ()) = bytes_held_by(|| {
+        runtime.block_on(async {
+            let options = StartOptions::new().context(RunContext::new().global("key", "x".repeat(SECRET)));
+            runner.run_with("waits", &later, 1_i64, &options).await.expect("sound");
+            tokio::time::sleep(std::time::Duration::from_secs(60)).await;
+        });
+    });
+    // What the other test looks for would be seen.
+    assert!(held >= SECRET as i64, "{held}");
 }

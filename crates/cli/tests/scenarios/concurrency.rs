@@ -279,8 +279,8 @@ fn who_waits_for_the_scheduler_lock_says_who_holds_it() {
     desk.tick();
     let lock = std::fs::File::options().read(true).write(true).open(desk.in_jobs("scheduler.lock")).unwrap();
     lock.lock().unwrap();
-    desk.flow("f", &crate::runs::flow_of("true"));
-    for arguments in [&["tick"][..], &["jobs", "gc"], &["run", "f"]] {
+    desk.flow("one", &crate::runs::flow_of("true"));
+    for arguments in [&["tick"][..], &["jobs", "gc"], &["run", "one"], &["run", "one", "--follow"]] {
         let mut child = desk.command(arguments).spawn().unwrap();
         let mut line = String::new();
         BufReader::new(child.stderr.take().unwrap()).read_line(&mut line).unwrap();
