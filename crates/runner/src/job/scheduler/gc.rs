@@ -62,7 +62,7 @@ impl Scheduler {
         report.kept = kept;
         let mut removals: Vec<Removal> = Vec::with_capacity(units.len());
         for unit in units {
-            let manifest = match self.manifest_of(&attic, &unit) {
+            let manifest = match self.manifest_to_remove(&attic, &unit) {
                 Ok(manifest) => manifest,
                 Err(why) => {
                     report.kept.extend(unit.jobs);
@@ -157,7 +157,11 @@ impl Scheduler {
 
     /// Reads the manifest of a run that may go. An error means that the run stays; it says why where a person has to do
     /// something about it.
-    fn manifest_of(&self, attic: &Attic<'_>, unit: &CollectUnit) -> Result<Option<Manifest>, Option<String>> {
+    fn manifest_to_remove(
+        &self,
+        attic: &Attic<'_>,
+        unit: &CollectUnit,
+    ) -> Result<Option<Manifest>, Option<String>> {
         let Some(run) = &unit.run else { return Ok(None) };
         let jobs = self.options.data.join("jobs");
         // A file without jobs may be none of Tidewheel's; doctor names it.
