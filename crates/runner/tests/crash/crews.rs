@@ -1,5 +1,6 @@
 //! Several processes on one file that are killed, or stopped and continued, at random moments while the others go on:
 //! in the end every run is as if nothing had happened, and no process that slept wrote over another's work.
+#![expect(clippy::print_stderr, reason = "a storm says its seed and how much it did")]
 
 use std::thread::sleep;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
