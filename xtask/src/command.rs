@@ -88,6 +88,8 @@ pub(crate) enum Failure {
     NothingMeasured,
     /// The page was written, and these benchmarks are missing in it.
     Missing(Vec<String>),
+    /// These suites did not pass.
+    Crashed(Vec<String>),
 }
 
 impl Failure {
@@ -98,9 +100,12 @@ impl Failure {
             | Self::UnknownCommand(_)
             | Self::UnexpectedArgument { .. }
             | Self::NotACount(_) => ExitCode::from(2),
-            Self::Step(_) | Self::Dist(_) | Self::File { .. } | Self::NothingMeasured | Self::Missing(_) => {
-                ExitCode::from(1)
-            }
+            Self::Step(_)
+            | Self::Dist(_)
+            | Self::File { .. }
+            | Self::NothingMeasured
+            | Self::Missing(_)
+            | Self::Crashed(_) => ExitCode::from(1),
         }
     }
 }
@@ -127,6 +132,7 @@ impl fmt::Display for Failure {
             Self::Missing(names) => {
                 write!(out, "the page was written, but did not succeed: {}", names.join("; "))
             }
+            Self::Crashed(suites) => write!(out, "did not pass: {}", suites.join("; ")),
         }
     }
 }

@@ -23,7 +23,7 @@ impl fmt::Display for Commands {
         writeln!(out, "Usage: cargo xtask <command>\n\nCommands:")?;
         for command in ALL {
             let usage = format!("{} {}", command.name, command.arguments);
-            writeln!(out, "  {usage:<17} {}", command.about)?;
+            writeln!(out, "  {usage:<22} {}", command.about)?;
         }
         Ok(())
     }

@@ -37,15 +37,15 @@ fn help_lists_every_command_on_stdout() {
             "Usage: cargo xtask <command>\n\
              \n\
              Commands:\n\
-             \x20 ci                Runs every check: format, clippy, tests, doc tests, docs\n\
-             \x20 test [ARGS…]      Runs all tests and doc tests; ARGS go to cargo test\n\
-             \x20 fmt               Formats every source file\n\
-             \x20 docs              Writes the references of docs/ anew: commands, templates, configuration, policies, errors\n\
-             \x20 bench [FILTER…]   Runs the benchmarks and the peers; FILTER chooses among the cases, \"jobs\" the jobs, \"peers\" the peers; \"report [--quick] [--from-last]\" writes docs/benchmarks.md\n\
-             \x20 crash [COUNT]     Runs the crash suites with COUNT kills each (500, 5000 and 1000 if not given), power failures, flipped bits, the storms and the foreign texts in full\n\
-             \x20 simulate [SEEDS]  Simulates 10,000 runs against a flaky service for each of SEEDS seeds (100 if not given)\n\
-             \x20 dist [--debug]    Builds the release and writes what packages need into target/dist: manual pages, completions\n\
-             \x20 help              Shows this list\n"
+             \x20 ci                     Runs every check: format, clippy, tests, doc tests, docs\n\
+             \x20 test [ARGS…]           Runs all tests and doc tests; ARGS go to cargo test\n\
+             \x20 fmt                    Formats every source file\n\
+             \x20 docs                   Writes the references of docs/ anew: commands, templates, configuration, policies, errors\n\
+             \x20 bench [FILTER…]        Runs the benchmarks and the peers; FILTER chooses among the cases, \"jobs\" the jobs, \"peers\" the peers; \"report [--quick] [--from-last]\" writes docs/benchmarks.md\n\
+             \x20 crash [COUNT] [SUITE…] Runs the long crash suites, or those that are named, with COUNT kills each where there is a choice, and writes docs/reliability.md\n\
+             \x20 simulate [SEEDS]       Simulates 10,000 runs against a flaky service for each of SEEDS seeds (100 if not given)\n\
+             \x20 dist [--debug]         Builds the release and writes what packages need into target/dist: manual pages, completions\n\
+             \x20 help                   Shows this list\n"
         );
     }
 }
@@ -91,9 +91,16 @@ fn ci_stops_at_the_first_stage_that_fails() {
 #[test]
 fn crash_hands_the_count_to_the_suite() {
     let shown = |arguments: &[&str]| stderr(&run_with_cargo("/nonexistent/cargo", arguments));
-    let line = "cargo test -p tidewheel-cli --test cli -- crash --nocapture";
-    assert!(shown(&["crash"]).contains(&format!("TIDEWHEEL_CRASH_KILLS=500 {line}")));
-    assert!(shown(&["crash", "7"]).contains(&format!("TIDEWHEEL_CRASH_KILLS=7 {line}")));
+    let line = "cargo test -p tidewheel-cli --test cli -- crash:: --test-threads=1 --nocapture";
+    for (arguments, count) in [(&["crash", "decide"][..], "500"), (&["crash", "7", "decide"], "7")] {
+        let shown = shown(arguments);
+        assert!(
+            shown.contains(&format!("TIDEWHEEL_CRASH_KILLS={count} ")) && shown.contains(line),
+            "{shown}"
+        );
+        assert!(shown.contains("xtask: did not pass: decide, cannot be started"), "{shown}");
+        assert!(!shown.contains("is written"), "a page of nothing: {shown}");
+    }
 }
 
 #[test]

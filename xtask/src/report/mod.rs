@@ -11,4 +11,9 @@ mod plot;
 mod quantity;
 mod write;
 
+pub(crate) use conditions::{Conditions, Taken, date};
+pub(crate) use figures::Figures;
+pub(crate) use markdown::{code, plain, table};
+pub(crate) use page::minutes;
+pub(crate) use quantity::thousands;
 pub(crate) use write::run;

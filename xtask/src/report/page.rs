@@ -325,7 +325,7 @@ fn with_spread(figure: &Figure) -> String {
 }
 
 /// Returns a length of time as minutes and seconds.
-fn minutes(seconds: f64) -> String {
+pub(crate) fn minutes(seconds: f64) -> String {
     let whole = std::time::Duration::from_secs_f64(seconds.max(0.0).round()).as_secs();
     if whole < 60 { format!("{whole} s") } else { format!("{} min {} s", whole / 60, whole % 60) }
 }

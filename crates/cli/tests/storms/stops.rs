@@ -20,7 +20,7 @@ fn whoever_is_stopped_and_goes_on_every_job_runs_once() {
     let mut random = Random::new("stops");
     let world = World::new();
     fs::create_dir(world.path("seen")).unwrap();
-    let stops = size(500);
+    let stops = size(300);
     let mut stopped: BTreeMap<&str, usize> = BTreeMap::new();
     let mut running: Vec<Child> = vec![world.command(&["daemon"]).spawn().unwrap()];
     let mut daemon = Pid::from_child(&running[0]);
