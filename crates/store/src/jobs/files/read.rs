@@ -49,7 +49,9 @@ pub(super) fn state(root: &Root, id: &JobId) -> Result<(Signature, State), JobSt
         Ok(None) => State::Vacant,
         Err(error) if error.lacks_room() => return Err(error),
         // The file may be sound and stay the same: the index has to read it again.
-        Err(error) if may_pass(&error) => return Ok((Signature::NO_FILE, State::Unreadable(error.explain()))),
+        Err(error) if may_pass(&error) => {
+            return Ok((Signature::NO_FILE, State::Unreadable(error.explain())));
+        }
         Err(error) => State::Unreadable(error.explain()),
     };
     Ok((signature, state))
