@@ -40,15 +40,15 @@ fn fields(value: &Value) -> String {
 #[test]
 fn runs_are_listed_newest_first() {
     assert_snapshot!(look(&["list"]), @"
-    RUN        STATUS     WHY           UPDATED               CREATED               EVENTS  WORKFLOW
-    refund-1   waiting    due in 5m     2026-03-01T12:05:00Z  2026-03-01T12:05:00Z       5  refunds
-    order-6    waiting    no input yet  2026-03-01T12:05:00Z  2026-03-01T12:02:01Z       0  orders
-    order-5    cancelled                2026-03-01T12:02:01Z  2026-03-01T12:02:01Z       0  orders
-    order-4    paused                   2026-03-01T12:05:00Z  2026-03-01T12:02:01Z       3  orders
-    picking-1  completed                2026-03-01T12:05:00Z  2026-03-01T12:02:00Z      34  picking
-    order-3    completed                2026-03-01T12:05:00Z  2026-03-01T12:01:20Z      19  orders
-    order-2    failed                   2026-03-01T12:05:00Z  2026-03-01T12:00:33Z      17  orders
-    order-1    completed                2026-03-01T12:05:00Z  2026-03-01T12:00:00Z      17  orders
+    RUN        STATUS     WHY                    UPDATED               CREATED               EVENTS  WORKFLOW
+    refund-1   waiting    due in 5m              2026-03-01T12:05:00Z  2026-03-01T12:05:00Z       5  refunds
+    order-6    waiting    no input yet           2026-03-01T12:05:00Z  2026-03-01T12:02:01Z       0  orders
+    order-5    cancelled                         2026-03-01T12:02:01Z  2026-03-01T12:02:01Z       0  orders
+    order-4    paused                            2026-03-01T12:05:00Z  2026-03-01T12:02:01Z       3  orders
+    picking-1  completed  1 failure was skipped  2026-03-01T12:05:00Z  2026-03-01T12:02:00Z      34  picking
+    order-3    completed                         2026-03-01T12:05:00Z  2026-03-01T12:01:20Z      19  orders
+    order-2    failed                            2026-03-01T12:05:00Z  2026-03-01T12:00:33Z      17  orders
+    order-1    completed                         2026-03-01T12:05:00Z  2026-03-01T12:00:00Z      17  orders
     ");
 }
 
@@ -93,15 +93,15 @@ fn instants_are_shown_in_utc_where_somebody_wants_that() {
     let arguments = ["runs", "list", "--store", "orders.db", "--utc", "--limit", "8"];
     let ran = home().run_under(&[("TIDEWHEEL_NOW", NOW), ("COLUMNS", "110")], &arguments).succeeded();
     assert_snapshot!(ran, @"
-    RUN        STATUS     WHY           UPDATED               CREATED               EVENTS  WORKFLOW
-    refund-1   waiting    due in 5m     2026-03-01T12:05:00Z  2026-03-01T12:05:00Z       5  refunds
-    order-6    waiting    no input yet  2026-03-01T12:05:00Z  2026-03-01T12:02:01Z       0  orders
-    order-5    cancelled                2026-03-01T12:02:01Z  2026-03-01T12:02:01Z       0  orders
-    order-4    paused                   2026-03-01T12:05:00Z  2026-03-01T12:02:01Z       3  orders
-    picking-1  completed                2026-03-01T12:05:00Z  2026-03-01T12:02:00Z      34  picking
-    order-3    completed                2026-03-01T12:05:00Z  2026-03-01T12:01:20Z      19  orders
-    order-2    failed                   2026-03-01T12:05:00Z  2026-03-01T12:00:33Z      17  orders
-    order-1    completed                2026-03-01T12:05:00Z  2026-03-01T12:00:00Z      17  orders
+    RUN        STATUS     WHY                    UPDATED               CREATED               EVENTS  WORKFLOW
+    refund-1   waiting    due in 5m              2026-03-01T12:05:00Z  2026-03-01T12:05:00Z       5  refunds
+    order-6    waiting    no input yet           2026-03-01T12:05:00Z  2026-03-01T12:02:01Z       0  orders
+    order-5    cancelled                         2026-03-01T12:02:01Z  2026-03-01T12:02:01Z       0  orders
+    order-4    paused                            2026-03-01T12:05:00Z  2026-03-01T12:02:01Z       3  orders
+    picking-1  completed  1 failure was skipped  2026-03-01T12:05:00Z  2026-03-01T12:02:00Z      34  picking
+    order-3    completed                         2026-03-01T12:05:00Z  2026-03-01T12:01:20Z      19  orders
+    order-2    failed                            2026-03-01T12:05:00Z  2026-03-01T12:00:33Z      17  orders
+    order-1    completed                         2026-03-01T12:05:00Z  2026-03-01T12:00:00Z      17  orders
     ");
 }
 
@@ -175,6 +175,7 @@ fn the_items_of_a_map_are_told_apart() {
     picking-1
       workflow   picking, version 1
       status     completed
+      why        1 failure was skipped
       driven by  nobody now
       created    7m 59s ago (2026-03-01T12:02:00Z)
       updated    4m 59s ago (2026-03-01T12:05:00Z)
@@ -395,8 +396,9 @@ fn every_other_state_is_explained() {
     Next: an input or a signal makes it go on.
     ");
     assert_snapshot!(look(&["explain", "picking-1"]), @"
-    Run picking-1 of workflow picking completed: nothing is left to do, and nothing
-    failed.
+    Run picking-1 of workflow picking completed: nothing is left to do, and what
+    failed was skipped.
+    The reason: 1 failure was skipped.
     Of its pieces of work, 3 completed, 1 failed and was skipped.
 
     pick (input 0, item 1)

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use tidewheel_core::fact::RunId;
+use tidewheel_core::policy::{self, Failure, OnFailure, Policy};
 use tidewheel_core::time::Span;
 use tidewheel_core::workflow::{Workflow, step};
 use tidewheel_runner::{InputError, RunnerOptions, StartError};
@@ -104,4 +105,50 @@ async fn a_runner_with_nothing_to_do_shuts_down_at_once() {
     let began = tokio::time::Instant::now();
     runner.shutdown().await;
     assert_eq!(began.elapsed(), Duration::ZERO);
+}
+
+/// A workflow of one step that fails, which is named after what its policy makes of that.
+fn failing(name: &str, on_failure: OnFailure) -> Workflow {
+    Workflow::new(name)
+        .add(step("pay", |_: i64| Err::<i64, _>(Failure::new("no money"))))
+        .policy(policy::name("pay"), Policy::new().on_failure(on_failure))
+        .build()
+        .unwrap()
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_run_that_is_given_back_keeps_the_reason_of_its_status() {
+    let store = Watched::new();
+    let runner = store.runner(RunnerOptions::new()).await;
+    let of = async |id: &str| {
+        let record = store.find(&RunId::new(id)).await.unwrap().unwrap();
+        (record.status, record.reason)
+    };
+    for (id, on_failure) in [("skips", OnFailure::Skip), ("pauses", OnFailure::Pause)] {
+        runner.run(id, &failing(id, on_failure), 1_i64).await.unwrap().wait().await.unwrap();
+    }
+    let skipped = (Status::Completed, Some("1 failure was skipped".to_owned()));
+    let paused = (Status::Paused, Some("`pay` failed: no money".to_owned()));
+    assert_eq!((of("skips").await, of("pauses").await), (skipped.clone(), paused.clone()));
+    runner.shutdown().await;
+    assert_eq!((of("skips").await, of("pauses").await), (skipped, paused));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_run_that_is_stopped_while_it_waits_for_a_person_keeps_the_reason_until_it_is_resumed() {
+    let store = Watched::new();
+    let runner = store.runner(RunnerOptions::new()).await;
+    let workflow = failing("pauses", OnFailure::Pause);
+    let run = runner.run("first", &workflow, 1_i64).await.unwrap();
+    assert_eq!(run.wait().await.unwrap(), Status::Paused);
+    let of_run = async || {
+        let record = store.find(run.id()).await.unwrap().unwrap();
+        (record.status, record.reason)
+    };
+    let reason = Some("`pay` failed: no money".to_owned());
+    run.stop().await.unwrap();
+    assert_eq!(of_run().await, (Status::Stopped, reason.clone()));
+    let run = runner.start("first", &workflow).await.unwrap();
+    run.checkpoint().await.unwrap();
+    assert_eq!(of_run().await, (Status::Paused, reason));
 }

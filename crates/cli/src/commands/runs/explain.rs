@@ -155,10 +155,12 @@ fn meaning(record: &RunRecord, story: &Story) -> &'static str {
         (Status::Running, None) => "it has work to do, and nobody drives it now",
         (Status::Waiting, _) if story.inputs.is_empty() => "it had no input yet",
         (Status::Waiting, _) => "all that is left waits for a time or for somebody",
+        (Status::Completed, _) if story.works.iter().any(|work| work.state == WorkState::Skipped) => {
+            "nothing is left to do, and what failed was skipped"
+        }
         (Status::Completed, _) => "nothing is left to do, and nothing failed",
         (Status::Failed, _) => "nothing is left to do, and something failed",
-        // Nobody else gives a reason.
-        (Status::Paused, _) if record.reason.is_some() => {
+        (Status::Paused, _) if story.works.iter().any(waits_for_a_person) => {
             "work failed, and a person is to say how it goes on"
         }
         (Status::Paused, _) => "somebody paused it, so no new work starts",
@@ -223,6 +225,11 @@ fn next(opened: &Opened, record: &RunRecord, story: &Story, is_asked: bool) -> O
         (Status::Paused | Status::Stopped | Status::Parked, ..) => Some(resume()),
         (Status::Running | Status::Completed | Status::Cancelled, ..) => None,
     }
+}
+
+/// Returns whether a piece of work failed and waits until a person says how it goes on.
+fn waits_for_a_person(work: &WorkLine) -> bool {
+    matches!(work.state, WorkState::Held { why: Hold::Pause, .. })
 }
 
 /// Tells whether all that is left waits for somebody outside.

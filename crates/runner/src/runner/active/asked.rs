@@ -242,7 +242,11 @@ impl Active {
                 return (Taken::Done, None);
             }
             match self.by_table(state, RunCommand::Stop, by, now) {
-                Ok(by) => (Taken::Done, Some(self.send_away(state, Status::Stopped, by))),
+                Ok(by) => {
+                    // What waits for a person still does when the run is started again.
+                    let reason = state.pause_reason.clone();
+                    (Taken::Done, Some(self.send_away(state, (Status::Stopped, reason), by)))
+                }
                 Err(taken) => (taken, None),
             }
         });
@@ -261,15 +265,21 @@ impl Active {
                 state.answer(By::Caller(ack));
                 return (true, None);
             }
-            let status = state.condition(now).0;
-            (true, Some(self.send_away(state, status, By::Caller(ack))))
+            let (status, _, reason) = state.condition(now);
+            (true, Some(self.send_away(state, (status, reason), By::Caller(ack))))
         });
         self.give_up(out);
         is_taken
     }
 
-    /// Makes the run leave this process. Work that is under way is given up, and offered again.
-    fn send_away(&self, state: &mut State, status: Status, by: By) -> (HashMap<Place, Out>, Vec<Piece>) {
+    /// Makes the run leave this process, with this status and the reason for it. Work that is under way is given up, and
+    /// offered again.
+    fn send_away(
+        &self,
+        state: &mut State,
+        (status, reason): (Status, Option<String>),
+        by: By,
+    ) -> (HashMap<Place, Out>, Vec<Piece>) {
         let out = std::mem::take(&mut state.out);
         for piece in out.values().filter(|piece| piece.is_durable) {
             state.run.give_back(&piece.ticket);
@@ -287,7 +297,7 @@ impl Active {
                 drop(ack.send(Err(Lost::Crashed("it was given back".to_owned()))));
             }
         }
-        state.mode = Mode::Leaving { status, reason: None };
+        state.mode = Mode::Leaving { status, reason };
         state.answer(by);
         (out, held)
     }
