@@ -24,7 +24,7 @@ impl Runnable {
             return None;
         }
         let input = self.input.whole();
-        let call = || hooks.iter().try_for_each(|hook| hook(&self.node(), &input));
+        let call = || hooks.iter().try_for_each(|hook| hook.call()(&self.node(), &input));
         call_user(call).flatten().err()
     }
 
@@ -35,7 +35,7 @@ impl Runnable {
             return outcome;
         }
         let input = self.input.whole();
-        let call = || hooks.iter().try_for_each(|hook| hook(&self.node(), &input, output));
+        let call = || hooks.iter().try_for_each(|hook| hook.call()(&self.node(), &input, output));
         match call_user(call).flatten() {
             Ok(()) => outcome,
             Err(failure) => Outcome::Failed(failure),

@@ -79,7 +79,7 @@ impl Runnable {
                 }
             })),
             (Op::State(stateful), Input::State { state, input }) => {
-                Started::Over(caught(|| (stateful.next)(state, input)))
+                Started::Over(caught(|| stateful.next.call()(state, input)))
             }
             _ => Started::Over(Outcome::Failed(
                 Failure::new("the node does not take such an input").non_retryable(),

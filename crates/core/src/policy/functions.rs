@@ -6,25 +6,34 @@ use std::sync::Arc;
 
 use super::view::{Failure, NodeInfo, Overrides, Recovery};
 use crate::fact::Value;
+use crate::work::call_user;
 
-/// A shared function of the user's.
-pub struct Function<F: ?Sized>(Arc<F>);
+/// A shared function of the user's. What it captured is dropped wherever its last owner lets go of it, also under locks and
+/// in tasks of all runs, so that a panic of a destructor ends here.
+pub struct Function<F: ?Sized>(Option<Arc<F>>);
 
 impl<F: ?Sized> Function<F> {
     pub(crate) const fn new(function: Arc<F>) -> Self {
-        Self(function)
+        Self(Some(function))
     }
 
     /// Returns the function, to be called.
     #[must_use]
     pub fn call(&self) -> &F {
-        &self.0
+        self.0.as_deref().expect("invariant: only the destructor takes it")
+    }
+}
+
+impl<F: ?Sized> Drop for Function<F> {
+    fn drop(&mut self) {
+        let function = self.0.take();
+        drop(call_user(|| drop(function)));
     }
 }
 
 impl<F: ?Sized> Clone for Function<F> {
     fn clone(&self) -> Self {
-        Self(Arc::clone(&self.0))
+        Self(self.0.clone())
     }
 }
 

@@ -11,7 +11,7 @@ use super::outcome::IntoOutcome;
 use super::types::PortType;
 use super::user_code::{CaughtFuture, call_user};
 use crate::fact::{Payload, Value};
-use crate::policy::Failure;
+use crate::policy::{Failure, Function};
 
 type Later = Pin<Box<dyn Future<Output = Result<Value, Failure>> + Send>>;
 type RunFn = dyn Fn(&Context, &[Value]) -> Running + Send + Sync;
@@ -36,7 +36,7 @@ impl fmt::Debug for Running {
 /// A function with its types, ready to be run.
 #[derive(Clone)]
 pub struct Work {
-    run: Arc<RunFn>,
+    run: Function<RunFn>,
     inputs: Vec<PortType>,
     output: PortType,
     shape: Shape,
@@ -91,7 +91,7 @@ impl Work {
     /// Starts the work. A panic is a failure, in the call and in every poll.
     #[must_use]
     pub fn start(&self, context: &Context, arguments: &[Value]) -> Running {
-        match call_user(|| (self.run)(context, arguments)) {
+        match call_user(|| self.run.call()(context, arguments)) {
             Ok(Running::Done(result)) => Running::Done(result),
             Ok(Running::Later(later)) => Running::Later(caught(later)),
             Err(failure) => Running::Done(Err(failure)),
@@ -184,7 +184,7 @@ macro_rules! handlers {
                     Running::Done(call())
                 };
                 Work {
-                    run: Arc::new(run),
+                    run: Function::new(Arc::new(run)),
                     inputs: vec![$(port::<$Arg>(),)+],
                     output: port::<Out::Value>(),
                     shape: Shape { is_async: false, wants_context: false },
@@ -205,7 +205,7 @@ macro_rules! handlers {
                     Running::Done(call())
                 };
                 Work {
-                    run: Arc::new(run),
+                    run: Function::new(Arc::new(run)),
                     inputs: vec![$(port::<$Arg>(),)+],
                     output: port::<Out::Value>(),
                     shape: Shape { is_async: false, wants_context: true },
@@ -230,7 +230,7 @@ macro_rules! handlers {
                     }
                 };
                 Work {
-                    run: Arc::new(run),
+                    run: Function::new(Arc::new(run)),
                     inputs: vec![$(port::<$Arg>(),)+],
                     output: port::<Out::Value>(),
                     shape: Shape { is_async: true, wants_context: false },
@@ -255,7 +255,7 @@ macro_rules! handlers {
                     }
                 };
                 Work {
-                    run: Arc::new(run),
+                    run: Function::new(Arc::new(run)),
                     inputs: vec![$(port::<$Arg>(),)+],
                     output: port::<Out::Value>(),
                     shape: Shape { is_async: true, wants_context: true },
@@ -290,7 +290,7 @@ where
             Running::Done(call())
         };
         Work {
-            run: Arc::new(run),
+            run: Function::new(Arc::new(run)),
             inputs: vec![port::<Arg>()],
             output: port::<Out::Value>(),
             shape: Shape { is_async: false, wants_context: false },

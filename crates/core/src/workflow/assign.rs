@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::graph::{Node, NodeIx, Op};
-use crate::document::Problem;
+use crate::document::{Problem, Problems};
 use crate::policy::{Failure, Resolved, Rules};
 
 /// The policies of the nodes of a graph, by place.
@@ -71,6 +71,17 @@ impl Assigned {
     /// Returns every reason why the policy of a node is not known.
     pub(crate) fn problems(&self) -> impl Iterator<Item = &Problem> {
         self.nodes.iter().filter_map(|node| node.refusal.as_deref()).map(|(problem, _)| problem)
+    }
+
+    /// Checks that the policy of every node is known.
+    ///
+    /// # Errors
+    /// The rules that cannot be asked.
+    pub(crate) fn check(&self) -> Result<(), Problems> {
+        let mut problems: Vec<Problem> = self.problems().cloned().collect();
+        // One rule that panics for every node is one thing to mend.
+        problems.dedup_by(|later, earlier| later.path == earlier.path);
+        Problems::check(problems, ())
     }
 
     pub(crate) fn is_plain(&self, node: NodeIx) -> bool {

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use super::component::Component;
 use crate::fact::Value;
-use crate::policy::{Failure, NodeInfo};
+use crate::policy::{Failure, Function, NodeInfo};
 
 type BeforeFn = dyn Fn(&NodeInfo<'_>, &Value) -> Result<(), Failure> + Send + Sync;
 type AfterFn = dyn Fn(&NodeInfo<'_>, &Value, &Value) -> Result<(), Failure> + Send + Sync;
@@ -15,8 +15,8 @@ type AfterFn = dyn Fn(&NodeInfo<'_>, &Value, &Value) -> Result<(), Failure> + Se
 /// What stands around the work of a node.
 #[derive(Clone, Default)]
 pub(crate) struct Extras {
-    pub(crate) before: Vec<Arc<BeforeFn>>,
-    pub(crate) after: Vec<Arc<AfterFn>>,
+    pub(crate) before: Vec<Function<BeforeFn>>,
+    pub(crate) after: Vec<Function<AfterFn>>,
     pub(crate) reads: Vec<Meta>,
     pub(crate) needs: Vec<ContextKey>,
 }
@@ -113,7 +113,7 @@ impl Component {
         mut self,
         hook: impl Fn(&NodeInfo<'_>, &Value) -> Result<(), Failure> + Send + Sync + 'static,
     ) -> Self {
-        self.extras.before.push(Arc::new(hook));
+        self.extras.before.push(Function::new(Arc::new(hook)));
         self
     }
 
@@ -124,7 +124,7 @@ impl Component {
         mut self,
         hook: impl Fn(&NodeInfo<'_>, &Value, &Value) -> Result<(), Failure> + Send + Sync + 'static,
     ) -> Self {
-        self.extras.after.push(Arc::new(hook));
+        self.extras.after.push(Function::new(Arc::new(hook)));
         self
     }
 

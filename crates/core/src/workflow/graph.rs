@@ -231,6 +231,9 @@ impl Workflow {
 
     /// Returns the same definition under these rules of policy in place of its own. It shares its graph.
     ///
+    /// A runner knows one definition by its name and version, and refuses a second one with other rules: rules for one run
+    /// are options of its start.
+    ///
     /// ```
     /// # use tidewheel_core as tidewheel;
     /// use tidewheel::policy::{NodeInfo, Policy, default, name};
@@ -293,6 +296,7 @@ impl Workflow {
             return Err(BuildErrors(errors));
         }
         let assigned = Arc::new(Assigned::new(rules, &self.0.nodes));
+        assigned.check().map_err(|problems| BuildErrors(vec![BuildError::Policies(problems)]))?;
         Ok(Self(Arc::new(Graph { assigned, ..(*self.0).clone() })))
     }
 }

@@ -10,7 +10,6 @@ use super::extras::Extras;
 use super::graph::{Check, Edge, Graph, Node, NodeIx, Op};
 use super::ports::Ports;
 use super::rule::Test;
-use crate::document::{Problem, Problems};
 use crate::fact::NodeId;
 use crate::policy::{Kind, Rules};
 use crate::work::{PortType, Work};
@@ -53,10 +52,7 @@ impl<'c> Lowering<'c> {
         let by_id: BTreeMap<NodeId, NodeIx> =
             (0..).zip(&self.nodes).map(|(ix, node)| (node.id, ix)).collect();
         let assigned = Arc::new(Assigned::new(rules, &self.nodes));
-        let mut problems: Vec<Problem> = assigned.problems().cloned().collect();
-        // One rule that panics for every node is one thing to mend.
-        problems.dedup_by(|later, earlier| later.path == earlier.path);
-        if let Err(problems) = Problems::check(problems, ()) {
+        if let Err(problems) = assigned.check() {
             errors.push(BuildError::Policies(problems));
         }
         Graph {

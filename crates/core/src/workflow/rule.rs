@@ -260,7 +260,7 @@ impl fmt::Debug for Reducer {
 #[derive(Clone)]
 pub(crate) struct Stateful {
     pub(crate) initial: Value,
-    pub(crate) next: Arc<NextFn>,
+    pub(crate) next: crate::policy::Function<NextFn>,
 }
 
 impl fmt::Debug for Stateful {
@@ -392,6 +392,6 @@ impl Stateful {
             let input = input.read::<I>().map_err(|error| typed(&error))?;
             Ok(Value::new(next(state, input)))
         };
-        Self { initial: Value::new(initial), next: Arc::new(next) }
+        Self { initial: Value::new(initial), next: crate::policy::Function::new(Arc::new(next)) }
     }
 }

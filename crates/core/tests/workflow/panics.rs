@@ -26,6 +26,102 @@ fn a_predicate_that_panics_is_a_named_problem_of_the_build() {
 }
 
 #[test]
+fn a_predicate_that_panics_is_a_named_problem_of_policies_on_a_built_workflow() {
+    let plain =
+        Workflow::new("w").add(step("good", |x: i64| x)).add(step("bad", |x: i64| x)).build().unwrap();
+    let policy = || Policy::new().max_retries(2);
+    let named = plain.with_policies([(policy::name("good"), policy())]).unwrap();
+    let attempts = [
+        (0, plain.with_policies([(sore_for("bad"), policy())])),
+        (0, named.prepend_policy(sore_for("bad"), policy())),
+        (1, named.append_policy(sore_for("bad"), policy())),
+    ];
+    for (index, attempt) in attempts {
+        let text = attempt.unwrap_err().to_string();
+        let place = format!("policies[{index}].match.predicate: panicked for `bad`: no answer");
+        assert!(text.contains(&place), "{text}");
+    }
+}
+
+/// Panics when it is dropped, wherever that is.
+struct Bomb;
+
+impl Drop for Bomb {
+    fn drop(&mut self) {
+        assert!(std::thread::panicking(), "the destructor of what a function captured");
+    }
+}
+
+#[test]
+fn a_destructor_of_what_functions_captured_may_panic_and_ends_there() {
+    let sore = || -> Box<dyn Fn() + Send + Sync> {
+        let bomb = Bomb;
+        Box::new(move || {
+            std::hint::black_box(&bomb);
+        })
+    };
+    let matcher = |bomb: Box<dyn Fn() + Send + Sync>| {
+        policy::predicate(move |_: &NodeInfo<'_>| {
+            bomb();
+            false
+        })
+    };
+    drop(matcher(sore()));
+    let (in_error, in_fallback, in_key, in_undo) = (sore(), sore(), sore(), sore());
+    let policy = Policy::new()
+        .retryable_errors([policy::ErrorMatcher::predicate(move |_: &Failure| {
+            in_error();
+            true
+        })])
+        .fallback(move |_, _, _| {
+            in_fallback();
+            policy::Recovery::value(1_i64)
+        })
+        .idempotency_key(move |_, _| {
+            in_key();
+            String::new()
+        })
+        .compensation(move |_, _| {
+            in_undo();
+            Ok(())
+        });
+    drop(policy);
+    let (in_step, in_later, in_condition, in_state) = (sore(), sore(), sore(), sore());
+    let (before, after) = (sore(), sore());
+    let workflow = Workflow::new("w")
+        .add(step("step", move |x: i64| {
+            in_step();
+            x
+        }))
+        .add(step("later", move |x: i64| {
+            in_later();
+            async move { x }
+        }))
+        .add(condition("condition", move |_: &i64| {
+            in_condition();
+            true
+        }))
+        .add(accumulator("state", 0, move |sum: i64, x: i64| {
+            in_state();
+            sum + x
+        }))
+        .add(
+            step("hooked", |x: i64| x)
+                .hook_before(move |_, _| {
+                    before();
+                    Ok(())
+                })
+                .hook_after(move |_, _, _| {
+                    after();
+                    Ok(())
+                }),
+        )
+        .policy(matcher(sore()), Policy::new())
+        .build();
+    drop(workflow.map(|workflow| workflow.run("r")));
+}
+
+#[test]
 fn a_predicate_that_panics_is_the_problem_of_a_resolution_and_matches_nothing() {
     let rules = Rules::new([(sore_for("bad"), Policy::new().max_retries(2))]).unwrap();
     let bad = rules.resolve(&NodeInfo::step("bad"));

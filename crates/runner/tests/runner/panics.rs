@@ -12,10 +12,10 @@ use tidewheel_core::workflow::{Workflow, compensation, step};
 use tidewheel_runner::{
     Control, Executor, Hooks, InputError, Runner, RunnerOptions, StartError, StartOptions,
 };
-use tidewheel_store::{Memory, RealClock, Status, Store, Unavailable};
+use tidewheel_store::{Filter, Memory, RealClock, Status, Store, Unavailable};
 use tidewheel_testkit::{Call, FaultyStore, Outage, When};
 
-use crate::world::{Gate, gated, numbers};
+use crate::world::{Gate, Watched, gated, numbers};
 
 const PANIC: Outage = Outage { why: Unavailable::Io, when: When::Panic };
 
@@ -308,5 +308,48 @@ async fn a_panic_in_the_limiter_keeps_nobody_waiting() {
         let run = runner.run("first", &workflow, 1_i64).await.unwrap();
         assert_eq!(run.result::<i64>("inc").await.unwrap(), 2, "{call:?}");
         runner.shutdown().await;
+    }
+}
+
+/// Panics when it is dropped, wherever that is.
+struct Bomb;
+
+impl Drop for Bomb {
+    fn drop(&mut self) {
+        assert!(std::thread::panicking(), "the destructor of what a function captured");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_destructor_of_what_a_run_was_started_with_may_panic_and_hurts_nothing() {
+    let with_bomb = || {
+        let bomb = Bomb;
+        let no = move |_: &NodeInfo<'_>| {
+            std::hint::black_box(&bomb);
+            false
+        };
+        let rules = Rules::new([(policy::predicate(no), Policy::new().max_retries(1))]).unwrap();
+        StartOptions::new().policies(rules, Overlay::Merge)
+    };
+    for is_shut_down in [true, false] {
+        let store = Watched::new();
+        // The runs that rest leave when others come, in a task of the runner.
+        let runner = store.runner(RunnerOptions::new().max_active_runs(1)).await;
+        for number in 0..4_i64 {
+            let id = format!("sore-{number}");
+            let run = runner.run_with(id.as_str(), &numbers(), number, &with_bomb()).await.unwrap();
+            run.wait().await.unwrap();
+        }
+        let run = runner.run("good", &numbers(), 1_i64).await.unwrap();
+        assert_eq!(run.result::<i64>("sum").await.unwrap(), 6);
+        assert_eq!(runner.trouble(), None);
+        if is_shut_down {
+            runner.shutdown().await;
+            for row in store.list(Filter::default()).await.unwrap().rows {
+                assert_eq!(row.owner, None, "{row:?}");
+            }
+        } else {
+            drop(runner);
+        }
     }
 }
