@@ -77,7 +77,7 @@ impl Definition {
             v: VERSION,
             signature: workflow.signature(),
             deadline_ms: options.deadline.map(Span::as_millis),
-            checkpoints: match options.checkpoints {
+            checkpoints: match options.checkpoints.unwrap_or_default() {
                 Checkpoints::EveryCycle => CheckpointsForm::EveryCycle,
                 Checkpoints::EveryN(n) => CheckpointsForm::EveryN(n),
                 Checkpoints::OnComplete => CheckpointsForm::OnComplete,
@@ -128,7 +128,7 @@ impl Definition {
         if options.deadline.is_some() && options.deadline != self.deadline {
             others.push("deadline");
         }
-        if options.checkpoints != Checkpoints::default() && options.checkpoints != self.checkpoints {
+        if options.checkpoints.is_some_and(|checkpoints| checkpoints != self.checkpoints) {
             others.push("checkpoints");
         }
         others

@@ -53,6 +53,19 @@ pub enum StartError {
         /// How the new one differs.
         changes: Vec<Change>,
     },
+    /// The same nodes were registered under that name and version with other rules of policy.
+    #[error(
+        "workflow `{workflow}` version {version} is registered with other policies, which differ from policies[{rule}] on; \
+         give the new one another version, or give its rules to a run in its start options"
+    )]
+    RegisteredPolicies {
+        /// The workflow.
+        workflow: String,
+        /// The version.
+        version: u32,
+        /// The first rule that differs, counted from zero.
+        rule: usize,
+    },
     /// The run was stored with another definition.
     #[error("run `{run}` was stored with another definition: {}", shown(changes))]
     Changed {

@@ -125,11 +125,21 @@ impl Core {
         self.look.notify_one();
     }
 
-    /// Remembers what a run was started with that is never stored: it is the run's whenever it is loaded again.
-    pub(super) fn give(&self, id: &RunId, options: &StartOptions) {
-        if options.holds_what_is_not_stored() {
-            self.lock_runs().given.insert(id.clone(), Arc::new(options.clone()));
+    /// Remembers what a run was started with that is never stored: it is the run's whenever it is loaded again. Returns what
+    /// it was started with before.
+    pub(super) fn give(&self, id: &RunId, options: &StartOptions) -> Option<Arc<StartOptions>> {
+        if !options.holds_what_is_not_stored() {
+            return self.given(id);
         }
+        self.lock_runs().given.insert(id.clone(), Arc::new(options.clone()))
+    }
+
+    /// Remembers what a run was started with before it was given something else, which it does not take.
+    pub(super) fn give_again(&self, id: &RunId, before: Option<Arc<StartOptions>>) {
+        let Some(before) = before else { return self.forget_given(id) };
+        // No lock is held when the other is dropped.
+        let other = self.lock_runs().given.insert(id.clone(), before);
+        drop(other);
     }
 
     /// Returns some of the runs that were started here with something that is not stored, and are not here: in turns.

@@ -235,7 +235,8 @@ pub struct StartOptions {
     pub(super) context: RunContext,
     pub(super) has_context: bool,
     pub(super) deadline: Option<Span>,
-    pub(super) checkpoints: Checkpoints,
+    /// `None` where nothing is said, which means the default.
+    pub(super) checkpoints: Option<Checkpoints>,
 }
 
 /// When the progress of work is stored that need not survive a crash: work whose policy says `sync`. All other
@@ -268,9 +269,9 @@ impl StartOptions {
         self.has_context || self.policies.is_some()
     }
 
-    /// Tells whether nothing of it is stored with a run.
-    pub(super) fn is_plain(&self) -> bool {
-        self.policies.is_none() && self.deadline.is_none() && self.checkpoints == Checkpoints::EveryCycle
+    /// Returns whether nothing is said of what is stored with a run.
+    pub(super) const fn is_plain(&self) -> bool {
+        self.policies.is_none() && self.deadline.is_none() && self.checkpoints.is_none()
     }
 
     /// Returns the defaults: the rules of the workflow, nothing from outside, no deadline.
@@ -286,7 +287,8 @@ impl StartOptions {
         self
     }
 
-    /// Gives the run values from outside. They are never stored: whoever resumes the run gives them again.
+    /// Gives the run values from outside. They are never stored: whoever resumes the run gives them again. They are those of
+    /// this process: a run that another process drives has that process's, until this one takes it up.
     #[must_use]
     pub fn context(mut self, context: RunContext) -> Self {
         self.context = context;
@@ -304,7 +306,7 @@ impl StartOptions {
     /// Says when progress is stored that need not survive a crash.
     #[must_use]
     pub const fn checkpoints(mut self, checkpoints: Checkpoints) -> Self {
-        self.checkpoints = checkpoints;
+        self.checkpoints = Some(checkpoints);
         self
     }
 }

@@ -116,15 +116,25 @@ impl Core {
     }
 }
 
-/// Two definitions of one name and version must have the same nodes.
+/// Two definitions of one name and version must have the same nodes and the same rules: a run that is loaded again has those
+/// that are registered. Functions in rules cannot be compared.
 fn check_unchanged(known: &Workflow, given: &Workflow) -> Result<(), StartError> {
     if known.is_same(given) {
         return Ok(());
     }
     let changes = given.changes_since(&known.signature());
-    if changes.is_empty() {
-        return Ok(());
-    }
     let (workflow, version) = (given.name().to_owned(), given.version());
-    Err(StartError::Registered { workflow, version, changes })
+    if !changes.is_empty() {
+        return Err(StartError::Registered { workflow, version, changes });
+    }
+    match first_other_rule(known, given) {
+        Some(rule) => Err(StartError::RegisteredPolicies { workflow, version, rule }),
+        None => Ok(()),
+    }
+}
+
+/// Returns the first rule in which two definitions differ.
+fn first_other_rule(known: &Workflow, given: &Workflow) -> Option<usize> {
+    let (known, given) = (known.rules().to_records(), given.rules().to_records());
+    (0..known.len().max(given.len())).find(|index| known.get(*index) != given.get(*index))
 }

@@ -128,7 +128,7 @@ impl Runner {
     /// ```
     ///
     /// # Errors
-    /// Another definition has that name and version, or a policy cannot act.
+    /// A definition with other nodes or other policies has that name and version, or a policy cannot act.
     pub fn register(&self, workflow: &Workflow) -> Result<(), StartError> {
         self.register_with(workflow, &StartOptions::new())
     }

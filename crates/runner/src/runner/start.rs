@@ -65,7 +65,23 @@ impl Core {
         if is_new == IsNew::May {
             self.check_options(id, options).await?;
         }
-        self.give(id, options);
+        let before = self.give(id, options);
+        let started = self.create_or_attach(id, workflow, options, input, is_new).await;
+        if let Err(StartError::OtherOptions { .. }) = &started {
+            // Another caller created the run in this moment, and what it was given stays the run's.
+            self.give_again(id, before);
+        }
+        started
+    }
+
+    async fn create_or_attach(
+        self: &Arc<Self>,
+        id: &RunId,
+        workflow: &Workflow,
+        options: &StartOptions,
+        input: Option<Value>,
+        is_new: IsNew,
+    ) -> Result<(), StartError> {
         let is_full = self.options().takes_due_runs && self.room() == 0;
         if is_full {
             match self.enqueue(id, workflow, options, input.clone()).await? {
@@ -84,7 +100,8 @@ impl Core {
                 Found::Here(active) => {
                     check_same(id, workflow, active.workflow())?;
                     if self.wake(&active).await? {
-                        return Ok(());
+                        // It may have been created since the options were checked.
+                        return self.check_options(id, options).await;
                     }
                 }
                 // Closed when it is done; that is no error here.
@@ -105,6 +122,9 @@ impl Core {
                             if stored.signature.workflow == workflow.name() && !changes.is_empty() {
                                 return Err(StartError::Changed { run: id.clone(), changes });
                             }
+                        }
+                        if matches!(lost, Lost::Exists) {
+                            self.check_options(id, options).await?;
                         }
                         if let Some(record) = &record {
                             check_workflow(id, workflow, &record.workflow, record.workflow_version)?;
@@ -135,9 +155,8 @@ impl Core {
         {
             others = Definition::read(id, &definition)?.other_options(options);
         }
-        if let Some(given) = self.given(id).filter(|_| options.has_context && self.held(id).is_some())
-            && given.context != options.context
-        {
+        let is_other = |active: Arc<Active>| active.look(|run| *run.context() != options.context);
+        if options.has_context && self.held(id).is_some_and(is_other) {
             others.push("context");
         }
         if others.is_empty() {
@@ -215,7 +234,7 @@ impl Core {
             run: fresh_run(id, workflow, options),
             workflow: workflow.clone(),
             deadline: options.deadline,
-            checkpoints: options.checkpoints,
+            checkpoints: options.checkpoints.unwrap_or_default(),
             right: Right::New(Box::new(self.new_run(workflow, options, Some(self.owner())))),
             version: 0,
             mode: Mode::Going,

@@ -3,13 +3,14 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-use tidewheel_core::policy::{self, NodeInfo, Overlay, Policy, Recovery, Rules};
+use tidewheel_core::policy::{self, Failure, NodeInfo, Overlay, Policy, Recovery, Rules};
+use tidewheel_core::time::Span;
 use tidewheel_core::work::{Context, RunContext};
 use tidewheel_core::workflow::{Workflow, step};
-use tidewheel_runner::{Runner, RunnerOptions, StartError, StartOptions};
+use tidewheel_runner::{Checkpoints, Runner, RunnerOptions, StartError, StartOptions};
 use tidewheel_store::{Filter, Memory, RealClock, Status, Store};
 
-use crate::world::{Disk, Gate, crash, gated, numbers};
+use crate::world::{Disk, Gate, Watched, crash, gated, numbers};
 
 #[tokio::test(start_paused = true)]
 async fn start_attaches_and_start_new_refuses() {
@@ -307,4 +308,103 @@ async fn what_one_run_was_started_with_is_not_given_to_another() {
     theirs.input(1_i64).await.unwrap();
     assert_eq!(theirs.result::<String>("tell").await.unwrap(), "everybody's");
     runner.shutdown().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn other_policies_under_a_registered_name_and_version_are_refused_by_name() {
+    let plain = numbers();
+    let patient = plain.append_policy(policy::name("inc"), Policy::new().max_retries(2)).unwrap();
+    let runner = Runner::in_memory(RunnerOptions::new()).await.unwrap();
+    runner.register(&plain).unwrap();
+    runner.register(&numbers()).unwrap();
+    let refused = [
+        runner.register(&patient).unwrap_err(),
+        runner.start("first", &patient).await.unwrap_err(),
+        runner.run("first", &patient, 1_i64).await.unwrap_err(),
+    ];
+    for error in refused {
+        assert_eq!(
+            error.to_string(),
+            "workflow `numbers` version 1 is registered with other policies, which differ from policies[0] on; give the \
+             new one another version, or give its rules to a run in its start options"
+        );
+    }
+    let error = runner.get("first").await.unwrap_err();
+    assert!(matches!(error, StartError::NotFound { .. }), "{error:?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn policies_set_on_a_built_workflow_act_in_a_runner_that_is_full_and_after_a_restart() {
+    let (store, gate, tries) = (Watched::new(), Gate::new(), Arc::new(AtomicU32::new(0)));
+    let counted = Arc::clone(&tries);
+    let fails = move |_: i64| -> Result<i64, Failure> {
+        counted.fetch_add(1, Ordering::SeqCst);
+        Err(Failure::new("no"))
+    };
+    let plain = Workflow::new("fails").add(step("try", fails)).build().unwrap();
+    let patient = plain.append_policy(policy::name("try"), Policy::new().max_retries(2)).unwrap();
+    let runner = store.runner(RunnerOptions::new().max_active_runs(1)).await;
+    runner.run("busy", &gated(&gate), 1_i64).await.unwrap();
+    gate.began().await;
+    let queued = runner.run("queued", &patient, 1_i64).await.unwrap();
+    gate.open(1);
+    assert_eq!(queued.wait().await.unwrap(), Status::Failed);
+    assert_eq!(tries.swap(0, Ordering::SeqCst), 3);
+    let later = runner.start("later", &patient).await.unwrap();
+    later.pause().await.unwrap();
+    later.input(1_i64).await.unwrap();
+    runner.shutdown().await;
+
+    let next = store.runner(RunnerOptions::new()).await;
+    next.register(&patient).unwrap();
+    let later = next.resume("later").await.unwrap();
+    assert_eq!(later.wait().await.unwrap(), Status::Failed);
+    assert_eq!(tries.load(Ordering::SeqCst), 3);
+    next.shutdown().await;
+}
+
+/// Two callers start one run at the same moment: neither can see the run of the other when it looks at its options.
+#[tokio::test(start_paused = true)]
+async fn other_options_are_refused_also_where_the_run_is_created_in_that_moment() {
+    let key = |key: &str| StartOptions::new().context(RunContext::new().global("key", key));
+    let deadline = |secs| StartOptions::new().deadline(Span::from_secs(secs));
+    let cases = [
+        (false, key("mine"), key("yours"), "context"),
+        (false, deadline(100), deadline(200), "deadline"),
+        (true, deadline(100), deadline(200), "deadline"),
+    ];
+    for (is_elsewhere, one, other, option) in cases {
+        let store = Watched::new();
+        let runner = store.runner(RunnerOptions::new()).await;
+        let second = if is_elsewhere { store.runner(RunnerOptions::new()).await } else { runner.clone() };
+        store.hold(true);
+        let start = |runner: &Runner, options: StartOptions| {
+            let runner = runner.clone();
+            tokio::spawn(async move { runner.start_with("first", &numbers(), &options).await.map(drop) })
+        };
+        let (first, second) = (start(&runner, one), start(&second, other));
+        // Both have looked, and wait until the run is stored.
+        tokio::time::sleep(std::time::Duration::from_millis(10)).await;
+        store.hold(false);
+        let answers = [first.await.unwrap(), second.await.unwrap()];
+        let refused: Vec<&StartError> = answers.iter().filter_map(|answer| answer.as_ref().err()).collect();
+        let [StartError::OtherOptions { options, .. }] = refused[..] else { panic!("{answers:?}") };
+        assert_eq!(options, &[option]);
+        runner.shutdown().await;
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_is_said_of_checkpoints_is_compared_also_where_it_is_the_default() {
+    let runner = Runner::in_memory(RunnerOptions::new()).await.unwrap();
+    let with = |checkpoints| StartOptions::new().checkpoints(checkpoints);
+    runner.start_with("first", &numbers(), &with(Checkpoints::EveryN(5))).await.unwrap();
+    runner.start("first", &numbers()).await.unwrap();
+    let error = runner.start_with("first", &numbers(), &with(Checkpoints::default())).await.unwrap_err();
+    assert!(
+        matches!(&error, StartError::OtherOptions { options, .. } if options == &["checkpoints"]),
+        "{error:?}"
+    );
+    runner.start("second", &numbers()).await.unwrap();
+    runner.start_with("second", &numbers(), &with(Checkpoints::default())).await.unwrap();
 }
