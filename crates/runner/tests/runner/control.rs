@@ -122,9 +122,39 @@ async fn many_pieces_are_asked_for_with_one_look_at_the_log() {
     assert!(refused.iter().all(|one| matches!(one, Err(AskError::Work { .. }))), "{refused:?}");
 }
 
+#[tokio::test]
+async fn what_has_no_effect_behind_a_command_that_waits_is_refused_by_name() {
+    let value = || to_raw_value(&2).unwrap();
+    let (runner, control, store) = world().await;
+    for id in ["cancelled", "stopped"] {
+        runner.start(id, &numbers()).await.unwrap();
+    }
+    runner.shutdown().await;
+    let (cancelled, stopped) = (RunId::new("cancelled"), RunId::new("stopped"));
+    control.cancel(&cancelled).await.unwrap();
+    let why = |refused: Result<tidewheel_runner::Sent, AskError>| refused.unwrap_err().to_string();
+    let expected = "run `cancelled` is waiting: a command that was sent before cancels it";
+    assert_eq!(why(control.signal(&cancelled, "inc", value()).await), expected);
+    assert_eq!(why(control.resume(&cancelled).await), expected);
+    assert_eq!(why(control.retry(&cancelled, None).await), expected);
+    assert!(control.cancel(&cancelled).await.unwrap().id.is_some(), "it waits until the run is cancelled");
+
+    control.stop(&stopped).await.unwrap();
+    let expected = "run `stopped` is waiting: a command that was sent before stops it";
+    assert_eq!(why(control.signal(&stopped, "inc", value()).await), expected);
+    control.resume(&stopped).await.unwrap();
+    control.signal(&stopped, "inc", value()).await.unwrap();
+    let kinds = async |id: &RunId| {
+        let waiting = store.commands_of(id).await.unwrap();
+        waiting.into_iter().map(|command| command.kind).collect::<Vec<_>>()
+    };
+    assert_eq!(kinds(&cancelled).await, ["cancel", "cancel"]);
+    assert_eq!(kinds(&stopped).await, ["stop", "resume", "signal"]);
+}
+
 /// A run that is paused in a moment can be resumed in the next, whoever is quicker.
 #[tokio::test]
-async fn nothing_is_refused_while_something_else_is_asked() {
+async fn what_acts_behind_a_command_that_waits_is_not_refused() {
     let (runner, control, store) = world().await;
     let run = runner.start("first", &numbers()).await.unwrap();
     runner.shutdown().await;

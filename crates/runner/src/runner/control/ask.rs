@@ -4,12 +4,12 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use serde_json::value::{RawValue, to_raw_value};
-use tidewheel_core::command::Effect;
+use tidewheel_core::command::{Effect, RunCommand};
 use tidewheel_core::fact::{RunId, RunnableId};
 use tidewheel_core::policy::Failure;
 use tidewheel_core::view::{Story, WorkLine, WorkState};
 use tidewheel_core::work::Token;
-use tidewheel_store::{Refused, Store, StoreError};
+use tidewheel_store::{Command, Refused, Status, Store, StoreError};
 
 use super::error::AskError;
 use super::sent::Sent;
@@ -238,7 +238,7 @@ impl Control {
     }
 
     /// Writes the row, unless the table of commands by status says that it would change nothing, or there is another
-    /// reason. What was asked before and is not handled yet may change how the run is, so nothing is refused then.
+    /// reason. What was asked before and is not handled yet is counted as if it were.
     async fn ask(&self, run: &RunId, asked: &Asked, why: Option<&'static str>) -> Result<Sent, AskError> {
         let record = self.store.find(run).await?.ok_or_else(|| AskError::not_found(run))?;
         let status = record.status;
@@ -248,11 +248,15 @@ impl Control {
             Effect::Acts => why.map_or(Effect::Acts, Effect::Refused),
             effect => effect,
         };
-        if effect != Effect::Acts && self.store.commands_of(run).await?.is_empty() {
+        let waiting = self.store.commands_of(run).await?;
+        if waiting.is_empty() {
             match effect {
                 Effect::Refused(why) => return Err(AskError::Idle { run: run.clone(), status, why }),
-                Effect::Acts | Effect::AlreadySo => return Ok(Sent { id: None, record }),
+                Effect::AlreadySo => return Ok(Sent { id: None, record }),
+                Effect::Acts => {}
             }
+        } else if let Some(why) = refused_behind(&waiting, status, asked) {
+            return Err(AskError::Idle { run: run.clone(), status, why });
         }
         match self.store.send(asked.command(run)).await? {
             Ok(id) => Ok(Sent { id: Some(id), record }),
@@ -291,6 +295,39 @@ impl Control {
 impl std::fmt::Debug for Control {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Control").finish_non_exhaustive()
+    }
+}
+
+/// Returns why a command has no effect behind those that wait to be handled.
+fn refused_behind(waiting: &[Command], status: Status, asked: &Asked) -> Option<&'static str> {
+    let then = waiting.iter().fold(status, |status, command| status_behind(status, &command.kind));
+    match (asked.verb().effect_on_run(then), then) {
+        (Effect::Acts | Effect::AlreadySo, _) => None,
+        (Effect::Refused(_), Status::Cancelled) => Some("a command that was sent before cancels it"),
+        (Effect::Refused(_), Status::Stopped) => Some("a command that was sent before stops it"),
+        (Effect::Refused(why), _) => Some(why),
+    }
+}
+
+/// Returns how a run is after a command of that kind, as far as the command alone says so.
+fn status_behind(status: Status, kind: &str) -> Status {
+    // The end of one piece of work, or what an older release does not know, says nothing of the run.
+    let Some(command) = RunCommand::from_name(kind) else { return status };
+    if command.effect_on_run(status) != Effect::Acts {
+        return status;
+    }
+    match command {
+        RunCommand::Cancel => Status::Cancelled,
+        RunCommand::Pause => Status::Paused,
+        RunCommand::Stop => Status::Stopped,
+        RunCommand::Resume | RunCommand::Retry => Status::Running,
+        RunCommand::Input | RunCommand::Signal if status != Status::Paused => Status::Running,
+        RunCommand::Input
+        | RunCommand::Signal
+        | RunCommand::Checkpoint
+        | RunCommand::Complete
+        | RunCommand::Fail
+        | RunCommand::Heartbeat => status,
     }
 }
 
