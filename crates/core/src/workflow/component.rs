@@ -36,6 +36,10 @@ pub(crate) enum Body {
 ///
 /// With several parents, the function takes as many arguments, in their order, or one list or tuple.
 ///
+/// The function may return a `Result`. If its error is a Rust error, a boxed error, a
+/// [`Failure`](crate::policy::Failure) or a `String`, what comes next gets the very value of the `Ok`. If it is another
+/// serde type, what comes next gets what serde makes of the value: fields with `#[serde(skip)]` have their default.
+///
 /// What flows is any serde type; one that is none, or cannot go to another thread, does not compile:
 ///
 /// ```compile_fail

@@ -195,7 +195,9 @@ impl RunHandle {
     /// Waits for the value of a component for the last input.
     ///
     /// An async step that waits here for another run gives its slot back meanwhile, and has one again when this returns; a
-    /// blocking step gets [`ResultError::WouldBlock`].
+    /// blocking step gets [`ResultError::WouldBlock`]. That is so where the step itself awaits this: a task that it spawned
+    /// cannot give the slot of the step back, so that a step which waits for such a task keeps it, and where all slots are
+    /// kept so, nothing goes on.
     ///
     /// What it returns is stored. If the component fails, or gives nothing, that is an error as soon as the run
     /// has nothing left to do.
@@ -340,7 +342,8 @@ impl RunHandle {
         Ok(self.stored_run(&record).await?)
     }
 
-    /// Waits until nothing is left to do, or the run does not go on by itself, and returns how it is then.
+    /// Waits until nothing is left to do, or the run does not go on by itself, and returns how it is then. A step that waits
+    /// here does with its slot what it does in [`RunHandle::result`].
     ///
     /// # Errors
     /// The run cannot be read.
