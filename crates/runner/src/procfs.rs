@@ -90,6 +90,11 @@ pub(crate) fn environment(id: Pid) -> Option<Vec<u8>> {
     fs::read(format!("/proc/{id}/environ")).ok()
 }
 
+/// Returns the words that a process was started with, each with a zero behind it; `None` if it is gone.
+pub(crate) fn command_line(id: Pid) -> Option<Vec<u8>> {
+    fs::read(format!("/proc/{id}/cmdline")).ok()
+}
+
 /// Returns the value of a variable in an environment.
 pub(crate) fn variable<'a>(environment: &'a [u8], name: &str) -> Option<&'a [u8]> {
     let mut variables = environment.split(|byte| *byte == 0);

@@ -30,6 +30,9 @@ pub(super) trait Family {
     fn is_gone_after(&mut self, empty_looks: u32) -> bool;
 }
 
+/// The commands of supervisors and wakers, as [`super::launch`] starts them.
+const COMMANDS: [&[u8]; 2] = [super::launch::SUPERVISE.as_bytes(), super::launch::WAKE.as_bytes()];
+
 /// Waits until all of these have ended, or until this instant.
 pub(super) type Waiting<'a> = dyn FnMut(&[OwnedFd], Instant) -> io::Result<()> + 'a;
 
@@ -217,8 +220,14 @@ pub(super) fn is_child_of(known: &BTreeMap<i32, u64>, process: &Process) -> bool
     parent.is_some_and(|parent| parent.start_time == *start_time) && !is_detached(process)
 }
 
-/// Tells whether a process is a supervisor or a waker, which are nobody's.
-fn is_detached(process: &Process) -> bool {
+/// Returns whether a process is a supervisor or a waker, which belong to no job. Any process can have their variable, so
+/// that it has to run one of their commands, too.
+pub(super) fn is_detached(process: &Process) -> bool {
     let environment = procfs::environment(process.id).unwrap_or_default();
-    procfs::variable(&environment, DETACHED).is_some_and(|value| !value.is_empty())
+    if procfs::variable(&environment, DETACHED).is_none_or(<[u8]>::is_empty) {
+        return false;
+    }
+    // The first word is the program; of a script it is the interpreter, and the script the next.
+    let line = procfs::command_line(process.id).unwrap_or_default();
+    line.split(|byte| *byte == 0).skip(1).take(2).any(|word| COMMANDS.contains(&word))
 }

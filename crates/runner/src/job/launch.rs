@@ -17,6 +17,11 @@ use tidewheel_store::jobs::{Access, open_regular, split_data};
 use super::identity::{DETACHED, OF_A_JOB};
 use crate::procfs;
 
+/// The command of a supervisor.
+pub(super) const SUPERVISE: &str = "__workflow-node";
+/// The command of a waker.
+pub(super) const WAKE: &str = "daemon";
+
 /// Starts the supervisor of a job and hands it the run lock of the job, which is never free in between: the lock is
 /// that of the open file, and the file is the stdin of the supervisor. Returns its number.
 ///
@@ -32,7 +37,7 @@ pub fn launch(
 ) -> io::Result<u32> {
     let log = supervisor_log(data, id)?;
     let mut command = detached(binary, root);
-    command.args(["__workflow-node", "--job-id", id.as_str()]);
+    command.args([SUPERVISE, "--job-id", id.as_str()]);
     start(tell_where(&mut command, root, data).stdin(lock).stderr(log), launched)
 }
 
@@ -42,7 +47,7 @@ pub fn launch(
 /// The system did not start it.
 pub fn launch_waker(binary: &Path, root: &Path, data: &Path, launched: &Launched) -> io::Result<u32> {
     let mut command = detached(binary, root);
-    command.args(["daemon", "--until-idle"]);
+    command.args([WAKE, "--until-idle"]);
     start(tell_where(&mut command, root, data).stdin(Stdio::null()).stderr(Stdio::null()), launched)
 }
 

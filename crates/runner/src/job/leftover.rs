@@ -13,7 +13,7 @@ use rustix::process::{Pid, getpid, kill_process_group};
 use tidewheel_core::job::{JobId, Metadata, Record};
 
 use super::family::{self, Family};
-use super::identity::{self, DETACHED, TOKEN};
+use super::identity::{self, TOKEN};
 use super::mark;
 use crate::procfs::{self, Process};
 
@@ -176,7 +176,7 @@ impl<'a, 'd> Left<'a, 'd> {
         match procfs::variable(&environment, TOKEN) {
             Some(token) => of(token),
             // A supervisor or a waker that a job started has the mark of that job, and is not a part of it.
-            None if procfs::variable(&environment, DETACHED).is_some() => None,
+            None if family::is_detached(process) => None,
             None => of(&mark::read(process.id)?),
         }
     }

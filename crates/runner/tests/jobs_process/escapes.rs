@@ -1,6 +1,7 @@
 //! Processes that would rather stay.
 
 use std::fs;
+use std::os::unix::fs::PermissionsExt as _;
 use std::time::Duration;
 
 use crate::world::World;
@@ -87,8 +88,19 @@ fn hundreds_of_processes_are_ended_at_once() {
 #[test]
 fn a_supervisor_that_a_job_starts_is_not_a_part_of_it() {
     let world = World::new();
-    let report = world.run("TIDEWHEEL_DETACHED=1 setsid NAP >/dev/null 2>&1 & sleep 0.1; exit 0");
+    let supervisor = world.root().join("supervisor");
+    fs::write(&supervisor, "#!/bin/sh\n: >begun\nsleep \"$2\"\n").unwrap();
+    fs::set_permissions(&supervisor, fs::Permissions::from_mode(0o700)).unwrap();
+    let start = format!("TIDEWHEEL_DETACHED=1 setsid ./supervisor __workflow-node {} ", world.nap);
+    let report = world.run(&(start + ">/dev/null 2>&1 & until [ -e begun ]; do :; done; exit 0"));
     assert_eq!(report.end, "Exited(0)");
     assert!(report.has_children, "it is there");
-    assert_eq!(world.living().len(), 1, "{:?}", world.living());
+    assert!(!world.living().is_empty());
+}
+
+#[test]
+fn the_variable_of_a_supervisor_is_no_refuge() {
+    let world = World::new();
+    assert_eq!(world.run("TIDEWHEEL_DETACHED=1 setsid NAP & sleep 0.1; exit 0").end, "Exited(0)");
+    world.assert_nothing_lives();
 }
