@@ -46,7 +46,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Exit, Ending> {
         for id in &ticked.started {
             output::aside(&format!("started {id}"));
         }
-        for error in &ticked.errors {
+        for error in ticked.warnings.iter().chain(&ticked.errors) {
             output::warning(error);
         }
         // Each pass finds these again, and one word is enough.

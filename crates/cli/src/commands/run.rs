@@ -194,7 +194,7 @@ fn follow(
             opened,
             jobs: run.jobs.clone(),
             tells: if arguments.format == Format::Text { Tells::Output } else { Tells::Aside },
-            trouble: run.ticked.errors.clone(),
+            trouble: run.ticked.clone(),
             until: None,
             comes_back: format!(
                 "`tidewheel jobs wait run:{id}` comes back to them, `tidewheel runs cancel {id}` ends them",

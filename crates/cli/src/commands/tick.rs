@@ -41,6 +41,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Exit, Ending> {
         .extend(std::mem::take(&mut ticked.unreadable).into_iter().map(|(id, why)| unreadable(&id, &why)));
     match arguments.format {
         Format::Json => {
+            ticked.warnings.iter().for_each(|warning| output::warning(warning));
             output::json(&json!({
                 "version": VERSION,
                 "started": ticked.started,

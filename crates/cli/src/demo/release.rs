@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 
 use serde::Serialize;
 use tidewheel_core::job::{Brief, JobEventKind, JobId, JobStatus};
+use tidewheel_runner::job::Ticked;
 use tidewheel_store::jobs::JobStore as _;
 
 use super::order::{failed, failed_by};
@@ -122,7 +123,8 @@ impl Story {
 fn follow(opened: &Opened, jobs: &[JobId], tells: Tells) -> Result<Option<Followed>, Ending> {
     let comes_back = format!("`tidewheel jobs list --dir {}` shows them", opened.place.root.display());
     let followed =
-        Follow { opened, jobs: jobs.to_vec(), tells, trouble: Vec::new(), until: None, comes_back }.run()?;
+        Follow { opened, jobs: jobs.to_vec(), tells, trouble: Ticked::default(), until: None, comes_back }
+            .run()?;
     if followed.ending == Left::Interrupted {
         return Ok(None);
     }

@@ -36,7 +36,7 @@ const MOST_LOOKED_INTO: usize = 100;
 /// A job, explained.
 pub(crate) struct Explained {
     pub(crate) why: Explanation,
-    /// What could not be read for it, and why not.
+    /// What could not be read for it, and why not; and what was in the way of its supervisor.
     pub(crate) unread: Vec<String>,
 }
 
@@ -55,8 +55,11 @@ pub(crate) fn explained_job(opened: &Opened, mut jobs: Jobs, id: &JobId) -> Resu
             unread.push(format!("{stream} of job {id} cannot be read: {error}"));
         }
     }
-    if let Err(error) = add_supervisor(opened, &mut told, &dir, &job) {
-        unread.push(format!("what the supervisor of job {id} said cannot be read: {error}"));
+    match add_supervisor(opened, &mut told, &dir, &job) {
+        Ok(warnings) => unread.extend(warnings),
+        Err(error) => {
+            unread.push(format!("what the supervisor of job {id} said cannot be read: {error}"));
+        }
     }
     let dead_letter = record.metadata.text(Metadata::DEAD_LETTER);
     let subject = Subject { job: &job, dead_letter, told: &told };
@@ -124,10 +127,6 @@ fn asked<T>(
     let mut facts = Facts::default();
     let mut left = MOST_ASKED;
     let lost = jobs.briefs.values().filter(|job| opened.is_lost(job)).map(|job| job.id.clone()).collect();
-    let active = jobs.briefs.values().filter(|job| job.status.is_active());
-    let unlockable =
-        active.filter_map(|job| Some((job.id.clone(), opened.store().in_place_of_lock(&job.id)?)));
-    let unlockable = unlockable.collect();
     // The same jobs are asked about again with each answer.
     let known: RefCell<BTreeMap<JobId, Option<String>>> = RefCell::default();
     let last_words = |id: &JobId| {
@@ -146,7 +145,6 @@ fn asked<T>(
             briefs: &jobs.briefs,
             unreadable: &jobs.unreadable,
             lost: &lost,
-            unlockable: &unlockable,
             last_words: &last_words,
             facts: &facts,
             capacity: opened.settings.capacity(),
@@ -188,26 +186,29 @@ fn add_output(told: &mut Told, dir: &Path, place: usize, stream: &'static str) -
     Ok(())
 }
 
-/// Adds what the supervisor of a last attempt that was lost had to say: what was in its way.
-fn add_supervisor(opened: &Opened, told: &mut Told, dir: &Path, job: &Brief) -> io::Result<()> {
-    let Some(last) = told.attempts.last_mut() else { return Ok(()) };
-    if last.outcome != AttemptOutcome::Lost && !opened.is_lost(job) {
-        return Ok(());
-    }
+/// Adds what the supervisor of a last attempt that was lost had to say. One that was not lost has put the end on record:
+/// what it met on the way is returned.
+fn add_supervisor(opened: &Opened, told: &mut Told, dir: &Path, job: &Brief) -> io::Result<Vec<String>> {
+    let Some(last) = told.attempts.last_mut() else { return Ok(Vec::new()) };
+    let is_lost = last.outcome == AttemptOutcome::Lost || opened.is_lost(job);
     let mut file = match LogFile::read(&dir.join("supervisor.log")) {
         Ok(file) => file,
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
         Err(error) => return Err(error),
     };
     let found = file.metadata()?;
     let written = found.modified()?.duration_since(UNIX_EPOCH).unwrap_or_default().as_nanos();
     // Supervisors of earlier attempts wrote to the same file.
     if last.started_at.is_some_and(|began| u128::from(began.as_nanos()) > written) {
-        return Ok(());
+        return Ok(Vec::new());
     }
     let lines = last_lines(&mut file, Piece { is_aside: false, from: 0, to: found.len() })?;
+    if !is_lost {
+        let warnings = lines.iter().filter_map(|line| line.strip_prefix("warning: "));
+        return Ok(warnings.map(str::to_owned).collect());
+    }
     last.output.extend(lines.into_iter().map(|text| OutputLine { stream: OutputLine::SUPERVISOR, text }));
-    Ok(())
+    Ok(Vec::new())
 }
 
 /// Reads the last lines of a piece of a log.

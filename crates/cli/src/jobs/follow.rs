@@ -9,6 +9,7 @@ use indicatif::ProgressDrawTarget;
 use tidewheel_core::job::{
     Brief, JobId, JobStatus, Metadata, Record, RunResult, RunState, budget_told, lost_told, signal_told,
 };
+use tidewheel_runner::job::Ticked;
 use tidewheel_runner::job::wait::Watch;
 use tidewheel_store::jobs::{JobStore as _, JobStoreError};
 
@@ -29,8 +30,8 @@ pub(crate) struct Follow<'a> {
     pub(crate) jobs: Vec<JobId>,
     /// Who is told what becomes of them.
     pub(crate) tells: Tells,
-    /// What the pass before could not do.
-    pub(crate) trouble: Vec<String>,
+    /// What the pass before did, and could not do.
+    pub(crate) trouble: Ticked,
     /// When to give up.
     pub(crate) until: Option<Instant>,
     /// How to come back to the jobs, for whoever leaves them.
@@ -257,8 +258,12 @@ struct Said<'a> {
 }
 
 impl Said<'_> {
-    /// Tells what a pass could not do, once until passes go well again.
-    fn trouble(&mut self, errors: &[String]) {
+    /// Prints what a pass found in the way, and what it could not do, once until passes go well again.
+    fn trouble(&mut self, Ticked { errors, warnings, .. }: &Ticked) {
+        if let Some((live, _)) = self.live.as_ref().filter(|_| !warnings.is_empty()) {
+            live.clear();
+        }
+        warnings.iter().for_each(|warning| output::warning(warning));
         let was_troubled = std::mem::replace(&mut self.is_troubled, !errors.is_empty());
         if was_troubled || errors.is_empty() {
             return;

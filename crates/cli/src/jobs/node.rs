@@ -10,6 +10,7 @@ use super::place::{DirArguments, Place};
 use super::settings::Settings;
 use crate::error::{Code, CommandError, Ending};
 use crate::exit::Exit;
+use crate::output;
 
 /// The hidden command.
 pub(crate) const NAME: &str = "__workflow-node";
@@ -20,7 +21,9 @@ pub(crate) fn run(arguments: &[OsString]) -> Result<Exit, Ending> {
     let place = Place::find(&dir)?;
     let settings = Settings::read_for_job(&place, &id);
     let opened = Opened::at(place, settings)?;
-    opened.silent_scheduler()?.supervise(&id).map_err(|error| refused(&error))?;
+    let ticked = opened.silent_scheduler()?.supervise(&id).map_err(|error| refused(&error))?;
+    // Its stderr is the log of the supervisor, which `jobs explain` reads.
+    ticked.warnings.iter().for_each(|warning| output::warning(warning));
     Ok(Exit::Succeeded)
 }
 

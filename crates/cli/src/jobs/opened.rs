@@ -80,15 +80,17 @@ impl Opened {
         self.scheduler()?.tick().map_err(|error| refused(&error))
     }
 
-    /// Does one pass over all jobs while somebody waits for them, and returns what it could not do. That there is no room
+    /// Does one pass over all jobs while the caller waits for them, and returns what came of it. That there is no room
     /// ends no waiting: there may be some later.
-    pub(crate) fn pass(&self) -> Result<Vec<String>, CommandError> {
+    pub(crate) fn pass(&self) -> Result<Ticked, CommandError> {
         if !self.has_jobs() {
-            return Ok(Vec::new());
+            return Ok(Ticked::default());
         }
         match self.scheduler()?.tick() {
-            Ok(ticked) => Ok(ticked.errors),
-            Err(error) if error.lacks_room() => Ok(vec![with_causes(&error)]),
+            Ok(ticked) => Ok(ticked),
+            Err(error) if error.lacks_room() => {
+                Ok(Ticked { errors: vec![with_causes(&error)], ..Ticked::default() })
+            }
             Err(error) => Err(refused(&error)),
         }
     }
@@ -247,6 +249,7 @@ pub(crate) fn refused(error: &SchedulerError) -> CommandError {
         ),
         SchedulerError::NotReset(_)
         | SchedulerError::StillRunning(_)
+        | SchedulerError::NotEnded { .. }
         | SchedulerError::Processes { .. }
         | SchedulerError::Unwritten { .. } => CommandError::of_words(Code::JobsTrouble, &with_causes(error)),
     }
@@ -257,8 +260,9 @@ pub(crate) fn happened(ticked: &Ticked, job: &JobId) -> Result<(), Ending> {
     if ticked.unwritten.contains(job) { concluded(ticked).map(drop) } else { Ok(()) }
 }
 
-/// Tells what a pass could not do, and returns how the command ends then.
+/// Prints what a pass could not do, and returns how the command ends then.
 pub(crate) fn concluded(ticked: &Ticked) -> Result<Exit, Ending> {
+    ticked.warnings.iter().for_each(|warning| output::warning(warning));
     let Some((last, others)) = ticked.errors.split_last() else { return Ok(Exit::Succeeded) };
     for error in others {
         output::error(&CommandError::of_words(Code::JobsTrouble, error));

@@ -49,8 +49,7 @@ fn of_jobs() -> Vec<Ran> {
     yard.home.file(".tidewheel/jobs/bad/job.json", "not-json").file("bad.toml", "id = 'x'");
     yard.home.file("flow.toml", FLOW);
     let stuck = Yard::new();
-    stuck.job("stuck", "queued", 0, json!({ "child_args": ["--version"] }));
-    stuck.home.file(".tidewheel/jobs/stuck/run.lock/x", "");
+    stuck.home.file(".tidewheel/jobs/stuck/job.json/x", "");
     let wrong = Home::new();
     wrong.file(".tidewheel/config.toml", "[scheduler]\nspeed = 1\n");
     yard.git(&["init", "--quiet", "--initial-branch", "other"]);
@@ -186,8 +185,7 @@ fn each_is_told_with_its_code() {
     error[TW0021]: job job-1 is not active
     --- exit code 1
 
-    error[TW0022]: job stuck: cannot open …/.tidewheel/jobs/stuck/run.lock: Is a directory
-    hint: A directory is where a file should be: move it away.
+    error[TW0022]: job stuck: its record cannot be read: cannot read …/.tidewheel/jobs/stuck/job.json: it is a directory, and no regular file; `tidewheel doctor` says what to do
     --- exit code 1
 
     error[TW0023]: `nowhere` cannot be used: No such file or directory.

@@ -36,7 +36,7 @@ fn what_could_not_be_done_is_told_and_the_rest_is_done() {
     let yard = Yard::new();
     yard.job("stuck", "queued", 0, json!({ "child_args": ["--version"] }));
     yard.job("well", "queued", 1, json!({ "child_args": ["--version"] }));
-    yard.home.file(".tidewheel/jobs/stuck/run.lock/x", "");
+    yard.home.file(".tidewheel/jobs/stuck/supervisor.log/x", "");
     let ran = yard.run(&["tick", "--format", "json"]);
     assert_eq!(ran.code, Some(1), "{ran}");
     let ticked: serde_json::Value = serde_json::from_str(&ran.out).expect("it is JSON");

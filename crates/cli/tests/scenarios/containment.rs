@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 
 use crate::by_hand::{Desk, Job, job};
 use crate::git_world::{builtin, ended, repository, subjects};
-use crate::runs::{ONE, flow_of};
+use crate::runs::{ONE, flow, flow_of};
 use crate::world::{Ran, eventually};
 
 const OLD: &str = "2026-01-01T00:00:00Z";
@@ -263,4 +263,127 @@ fn gc_makes_room_where_there_is_none() {
     });
     assert_eq!(desk.job_dirs(), [""; 0]);
     assert_eq!(fs::read_dir(desk.in_jobs("runs")).unwrap().count(), 0);
+}
+
+/// What a job can put in the place of a file, as a shell makes it.
+const IN_THE_WAY: [(&str, &str); 4] = [
+    ("link", "ln -s /nowhere/x $P"),
+    ("pipe", "mkfifo $P"),
+    ("folder", "mkdir $P"),
+    ("full", "mkdir $P; echo mine >$P/mine"),
+];
+
+/// It stayed running for ever, and at a capacity of one nothing else ran any more.
+#[test]
+fn what_a_job_puts_in_the_place_of_its_files_keeps_neither_its_end_nor_another_job() {
+    let desk = Desk::new();
+    desk.file(".tidewheel/config.toml", "[scheduler]\ncapacity = 1\n");
+    let files = ["events.jsonl", "outcome.json", "ended.json", "cancel.json"];
+    let nodes: Vec<(String, String)> = files
+        .iter()
+        .flat_map(|file| {
+            IN_THE_WAY.map(|(what, make)| {
+                let place = format!("P=$TIDEWHEEL_DIR/jobs/$TIDEWHEEL_JOB_ID/{file}; rm -f $P");
+                (format!("{}-{what}", &file[..5]), format!("{place}; {make}"))
+            })
+        })
+        .collect();
+    let nodes: Vec<(&str, &str, &str)> =
+        nodes.iter().map(|(id, script)| (id.as_str(), script.as_str(), "")).collect();
+    desk.flow("f", &flow(&nodes)).flow("one", ONE);
+    let ran = desk.run(&["run", "f", "--follow", "--format", "json"]);
+    assert_eq!(ran.code, Some(0), "{ran:?}");
+    let run = ran.json()["run_id"].as_str().unwrap().to_owned();
+    assert_eq!(desk.run(&["run", "one", "--follow"]).code, Some(0));
+    for (id, _, _) in &nodes {
+        let id = format!("wf-{run}-{id}");
+        assert_eq!(desk.status(&id), "succeeded", "{id}");
+        assert!(desk.in_jobs(&id).join("outcome.json").is_file(), "{id}");
+        assert!(desk.events(&id).iter().any(|(_, name)| name == "completed"), "{id}");
+    }
+    // What was in one is kept, and what was done is told.
+    for (id, file) in [("event-full", "events.jsonl"), ("outco-full", "outcome.json")] {
+        let id = format!("wf-{run}-{id}");
+        let kept = desk.in_jobs(&id).join(format!(".in-the-way.{file}/mine"));
+        assert_eq!(fs::read_to_string(kept).unwrap(), "mine\n");
+        let told = fs::read_to_string(desk.in_jobs(&id).join("supervisor.log")).unwrap();
+        let said = format!("/{file} was a directory where a file belongs, and is now `.in-the-way.{file}`");
+        assert!(told.starts_with("warning: ") && told.contains(&said), "{told}");
+    }
+    let why = desk.run(&["jobs", "explain", &format!("wf-{run}-outco-full")]);
+    assert!(why.err.contains("/outcome.json was a directory where a file belongs"), "{why:?}");
+}
+
+#[test]
+fn a_job_without_its_supervisor_ends_whatever_is_in_the_place_of_its_files() {
+    let desk = Desk::new();
+    desk.file(".tidewheel/config.toml", "[scheduler]\ncapacity = 1\n");
+    let mut lost = Vec::new();
+    for file in ["run.lock", "events.jsonl", "outcome.json", "ended.json", "cancel.json"] {
+        for (what, make) in IN_THE_WAY {
+            let id = format!("{}-{what}", &file[..3]);
+            desk.put(job(&id).status("running").with("pid", 1)).abandon(&id);
+            let path = desk.in_jobs(&id).join(file);
+            fs::remove_file(&path).ok();
+            let mut shell = std::process::Command::new("sh");
+            desk.settle_in(&mut shell);
+            assert_eq!(Ran::of(shell.env("P", &path).args(["-c", make])).code, Some(0));
+            lost.push(id);
+        }
+    }
+    // A text that is no answer is none either.
+    desk.put(job("text").status("running").with("pid", 1)).abandon("text");
+    desk.file(".tidewheel/jobs/text/ended.json", "what").file(".tidewheel/jobs/text/cancel.json", "what");
+    desk.put(job("next"));
+    let ran = desk.run(&["tick"]);
+    assert_eq!(ran.code, Some(0), "{ran:?}");
+    for id in &lost {
+        let record = desk.record(id);
+        assert_eq!(record["status"], "failed", "{id}");
+        assert_eq!(record["metadata"]["process_liveness_state"], "stale_not_running", "{id}");
+    }
+    assert_eq!(desk.status("text"), "cancelled");
+    for told in
+        ["run-pipe/run.lock was a pipe where a file belongs", "eve-link/events.jsonl", "text/ended.json"]
+    {
+        assert!(ran.err.contains(told), "{told}: {ran:?}");
+    }
+    assert_eq!(desk.wait("next").code, Some(0));
+    // The obstacle is gone, so that nothing is in the way of the next attempt.
+    assert_eq!(desk.run(&["jobs", "retry", "eve-link"]).code, Some(0));
+}
+
+#[test]
+fn a_supervisor_whose_lock_was_replaced_is_not_taken_for_gone() {
+    let desk = Desk::new();
+    desk.pipe("go").pipe("gate").pipe("never");
+    // Before its process is on record, a job without its lock is given up.
+    let replace = "touch begun; : <go; P=$TIDEWHEEL_DIR/jobs/$TIDEWHEEL_JOB_ID/run.lock; rm $P; mkfifo $P";
+    desk.flow("f", &flow_of(&format!("{replace}; : <gate")));
+    let id = format!("wf-{}-one", desk.enqueue(&["f"]));
+    desk.has_begun(&id, "begun");
+    desk.let_go("go");
+    let is_replaced = |id: &str| {
+        let lock = fs::symlink_metadata(desk.in_jobs(id).join("run.lock"));
+        lock.is_ok_and(|found| !found.is_file())
+    };
+    eventually("the lock is replaced", || is_replaced(&id));
+    desk.tick();
+    assert_eq!(desk.status(&id), "running");
+    desk.let_go("gate");
+    desk.wait(&id);
+    assert_eq!(desk.status(&id), "succeeded");
+    // The whole run is cancelled, and no job of it is left out.
+    fs::remove_file(desk.path("begun")).unwrap();
+    let script = format!("{replace}; : <never");
+    desk.flow("g", &flow(&[("a", &script, ""), ("b", "touch other; : <never", "")]));
+    let run = desk.enqueue(&["g"]);
+    let [a, b] = ["a", "b"].map(|node| format!("wf-{run}-{node}"));
+    desk.has_begun(&a, "begun");
+    desk.has_begun(&b, "other");
+    desk.let_go("go");
+    eventually("the lock is replaced", || is_replaced(&a));
+    let ran = desk.run(&["runs", "cancel", &run]);
+    assert_eq!(ran.code, Some(0), "{ran:?}");
+    assert_eq!([a, b].map(|id| desk.status(&id)), ["cancelled", "cancelled"]);
 }

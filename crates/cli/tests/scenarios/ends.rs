@@ -13,36 +13,46 @@ fn policy(fields: &str) -> String {
 }
 
 #[test]
-fn nothing_starts_by_an_end_that_could_not_be_put_on_record() {
+fn nothing_follows_from_an_end_that_could_not_be_put_on_record_and_the_end_is_not_lost() {
     let desk = Desk::new();
     desk.pipe("gate");
-    desk.flow(
-        "f",
-        &flow(&[
-            ("a", "touch begun; : <gate", ""),
-            ("b", "touch ran", "after = [\"a\"]"),
-            ("c", "touch other", "after = [{ node_id = \"a\", policy = \"completion\" }]"),
-        ]),
-    );
-    for broken in ["events.jsonl", "outcome.json"] {
+    let made = "[{ custom = { type_id = \"t\", key = \"k\" } }]";
+    for (code, ended) in [(0, "succeeded"), (7, "failed")] {
+        let script = format!("echo >>begun; : <gate; exit {code}");
+        let produces = format!("produces.succeeded = {made}\nproduces.failed = {made}");
+        desk.flow(
+            "f",
+            &(flow(&[
+                ("a", &script, &produces),
+                ("b", "touch ran", "after = [\"a\"]"),
+                ("c", "touch other", "after = [{ node_id = \"a\", policy = \"completion\" }]"),
+            ]) + "[[artifact_contracts]]\nid = \"t\"\nversion = \"v1\"\n"),
+        );
         let run = desk.enqueue(&["f"]);
         let [a, b, c] = ["a", "b", "c"].map(|node| format!("wf-{run}-{node}"));
         desk.has_begun(&a, "begun");
         let supervisor = desk.supervisor(&a);
-        let path = desk.in_jobs(&a).join(broken);
-        fs::remove_file(&path).ok();
-        fs::create_dir(&path).unwrap();
+        // What it makes has no place.
+        let path = desk.in_jobs("artifacts");
+        fs::remove_dir_all(&path).ok();
+        fs::write(&path, "").unwrap();
         desk.let_go("gate");
         desk.is_gone(supervisor);
-        assert_eq!([&a, &b, &c].map(|id| desk.status(id)), ["running", "waiting_on_deps", "waiting_on_deps"]);
-        assert!(!desk.path("ran").exists() && !desk.path("other").exists(), "{broken}");
+        let standing = || [&a, &b, &c].map(|id| desk.status(id));
+        assert_eq!(standing(), ["running", "waiting_on_deps", "waiting_on_deps"], "{ended}");
+        assert_eq!(desk.run(&["tick"]).code, Some(1));
+        assert_eq!(standing(), ["running", "waiting_on_deps", "waiting_on_deps"], "{ended}");
+        assert!(!desk.path("ran").exists() && !desk.path("other").exists(), "{ended}");
         // Once it can be written, what comes after it follows from what is on record.
-        fs::remove_dir(&path).unwrap();
+        fs::remove_file(&path).unwrap();
         desk.tick();
         desk.wait(&c);
         desk.wait(&b);
+        let record = desk.record(&a);
+        assert_eq!((&record["status"], &record["exit_code"]), (&json!(ended), &json!(code)), "{record}");
         assert_eq!(desk.status(&c), "succeeded");
-        assert_eq!(desk.status(&a) == "succeeded", desk.path("ran").exists(), "{broken}");
+        assert_eq!(desk.path("ran").exists(), code == 0);
+        assert_eq!(desk.lines("begun").len(), 1, "it ran once");
         for file in ["begun", "ran", "other"] {
             fs::remove_file(desk.path(file)).ok();
         }

@@ -37,7 +37,6 @@ fn asking<T>(scene: &Scene, explain: impl Fn(World<'_>) -> Result<T, BTreeSet<Qu
             briefs: &scene.jobs,
             unreadable: &scene.unreadable,
             lost: &scene.lost,
-            unlockable: &scene.unlockable,
             last_words: &last_words,
             facts: &facts,
             capacity: scene.capacity,
@@ -178,25 +177,6 @@ fn whose_supervisor_is_gone_is_not_said_to_run() {
     let user = explained(&scene, "user");
     assert_eq!(chain(&user), [("user", CauseKind::After), ("gone", CauseKind::Lost)]);
     says(&user, "user waits on gone, which was running until its supervisor was gone");
-}
-
-/// It was said that the next pass starts it, and none can.
-#[test]
-fn a_lock_that_is_no_file_holds_its_job_up() {
-    let mut scene = scene([job("a"), job("b").after("a"), job("gone").status(JobStatus::Running)]);
-    scene.lost.insert(id("gone"));
-    scene.unlockable.extend([(id("a"), "a directory"), (id("gone"), "a pipe")]);
-    let a = explained(&scene, "a");
-    assert_eq!(chain(&a), [("a", CauseKind::RunLock)]);
-    says(&a, "a cannot go on: its run.lock is a directory, and not a file that can be locked.");
-    says(&a, "A person has to move .tidewheel/jobs/a/run.lock away");
-    assert_eq!(commands(&a), ["tidewheel tick"]);
-    assert_eq!(a.next.what, NextKind::Wait);
-    let b = explained(&scene, "b");
-    assert_eq!(chain(&b), [("b", CauseKind::After), ("a", CauseKind::RunLock)]);
-    let gone = explained(&scene, "gone");
-    assert_eq!(chain(&gone), [("gone", CauseKind::RunLock)]);
-    assert_eq!(gone.next.what, NextKind::Wait);
 }
 
 #[test]
@@ -643,7 +623,6 @@ fn without_questions_what_the_last_pass_found_counts() {
         briefs: &scene.jobs,
         unreadable: &scene.unreadable,
         lost: &scene.lost,
-        unlockable: &scene.unlockable,
         last_words: &last_words,
         facts: &facts,
         capacity: 1,

@@ -111,8 +111,6 @@ pub(crate) struct Scene {
     pub(crate) unreadable: BTreeMap<String, String>,
     /// Running jobs whose supervisors are gone.
     pub(crate) lost: BTreeSet<JobId>,
-    /// Jobs whose run locks are no files.
-    pub(crate) unlockable: BTreeMap<JobId, &'static str>,
     pub(crate) truth: BTreeMap<Question, Answer>,
     /// The markers that are there.
     pub(crate) marks: BTreeSet<(JobId, Artifact)>,
@@ -129,7 +127,6 @@ pub(crate) fn scene(jobs: impl IntoIterator<Item = Job>) -> Scene {
         jobs: BTreeMap::new(),
         unreadable: BTreeMap::new(),
         lost: BTreeSet::new(),
-        unlockable: BTreeMap::new(),
         truth: BTreeMap::new(),
         marks: BTreeSet::new(),
         shared: Shared::default(),

@@ -307,6 +307,7 @@ pub(super) fn cancel(
         }
         cancelled.push(done.record.id);
         ticked.errors.extend(done.ticked.errors);
+        ticked.warnings.extend(done.ticked.warnings);
     }
     match format {
         Format::Json => output::json(

@@ -77,7 +77,7 @@ fn in_the_way(checkup: &Checkup, check: Check) -> Vec<Finding> {
             _ if check == Check::Index => {
                 ("a file of the index", "every command that schedules reads all records")
             }
-            _ => ("a file that can be locked", "the job cannot be run"),
+            _ => ("a file that can be locked", "the next start or end of the job clears it away"),
         };
         let message = format!("is {what}, and not {should}: {without}");
         let finding = Finding::broken(check, format!(".tidewheel/{path}"), message);

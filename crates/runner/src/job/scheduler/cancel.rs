@@ -121,6 +121,7 @@ impl Scheduler {
             if let Some((_, told)) = ended.list.last_mut() {
                 told.errors.extend(ticked.errors);
             }
+            self.store.keep_notes(ticked.warnings);
             if let Err(error) = self.end_running(&running) {
                 ended.error.get_or_insert(error);
                 ended.given_up.extend(running.iter().cloned());
@@ -140,6 +141,9 @@ impl Scheduler {
         }));
         if cleans_up.unwrap_or(self.options.cleans_cancelled) {
             self.clean_after_run(run, &mut cancelled)?;
+        }
+        if let Some(last) = cancelled.last_mut() {
+            last.ticked.warnings.extend(self.store.take_notes());
         }
         match ended.error {
             Some(error) => Err(error),
@@ -245,6 +249,8 @@ impl Scheduler {
     fn end_running(&self, ids: &BTreeSet<JobId>) -> Result<(), SchedulerError> {
         let began = Instant::now();
         let mut left: BTreeMap<&JobId, Option<Signal>> = ids.iter().map(|id| (id, None)).collect();
+        // What is wrong with one job keeps none of the others from its end.
+        let mut failed = None;
         while let Some((first, _)) = left.first_key_value() {
             // The supervisor that is watched may be any of them: each is looked at again soon.
             let watch = Watch::directory(&self.directory_of(first));
@@ -253,15 +259,14 @@ impl Scheduler {
             let mut is_lost = false;
             let mut over = Vec::new();
             for (id, signalled) in &mut left {
-                let record = self.store_record(id)?;
-                if record.status != JobStatus::Running {
-                    over.push(*id);
-                } else if self.store.take_run_lock(id)?.is_some() {
-                    is_lost = true;
-                } else if record.pid.is_some() && *signalled != Some(wanted) {
-                    let source = leftover::signal(&record, wanted);
-                    source.map_err(|source| SchedulerError::Processes { id: (*id).clone(), source })?;
-                    *signalled = Some(wanted);
+                match self.signal_running(id, wanted, signalled) {
+                    Ok(Looked::Over) => over.push(*id),
+                    Ok(Looked::Lost) => is_lost = true,
+                    Ok(Looked::Running) => {}
+                    Err(error) => {
+                        over.push(*id);
+                        failed.get_or_insert(error);
+                    }
                 }
             }
             for id in over {
@@ -273,7 +278,7 @@ impl Scheduler {
             }
             if is_lost {
                 // Supervisors are gone. A pass ends what they left, and takes the request to cancel into account.
-                self.tick()?;
+                self.store.keep_notes(self.tick()?.warnings);
                 continue;
             }
             let next = if waited < GRACE { GRACE } else { PATIENCE };
@@ -281,8 +286,42 @@ impl Scheduler {
             let soon = Instant::now() + Duration::from_millis(100);
             watch.wait(Some((began + next + Duration::from_millis(1)).min(soon)));
         }
-        Ok(())
+        failed.map_or(Ok(()), Err)
     }
+
+    /// Sends a running job a signal unless it had that already, and returns how the job stands.
+    fn signal_running(
+        &self,
+        id: &JobId,
+        wanted: Signal,
+        signalled: &mut Option<Signal>,
+    ) -> Result<Looked, SchedulerError> {
+        let not_ended = |source| SchedulerError::NotEnded { id: id.clone(), source };
+        let record = self.store.record(id).map_err(not_ended)?;
+        let record = record.ok_or_else(|| SchedulerError::NoJob(id.clone()))?;
+        if record.status != JobStatus::Running {
+            return Ok(Looked::Over);
+        }
+        if self.store.take_run_lock(id).map_err(not_ended)?.is_some() {
+            return Ok(Looked::Lost);
+        }
+        if record.pid.is_some() && *signalled != Some(wanted) {
+            let sent = leftover::signal(&record, wanted);
+            sent.map_err(|source| SchedulerError::Processes { id: id.clone(), source })?;
+            *signalled = Some(wanted);
+        }
+        Ok(Looked::Running)
+    }
+}
+
+/// How a job stands that is to end.
+enum Looked {
+    /// Its end is on record.
+    Over,
+    /// Its supervisor is gone.
+    Lost,
+    /// Its supervisor sees to it.
+    Running,
 }
 
 /// What came of cancelling a run so far.

@@ -39,6 +39,15 @@ pub enum SchedulerError {
         #[source]
         source: std::io::Error,
     },
+    /// A file of the job could not be used while it was ended.
+    #[error("job {id} was asked to end, and may still run")]
+    NotEnded {
+        /// The job.
+        id: JobId,
+        /// What went wrong.
+        #[source]
+        source: JobStoreError,
+    },
     /// A supervisor was started by hand.
     #[error("job {0} is not handed over to this process: the scheduler starts its supervisor")]
     NotHandedOver(JobId),

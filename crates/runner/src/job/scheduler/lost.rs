@@ -55,12 +55,13 @@ impl Pass<'_> {
     }
 
     fn finalise_lost(&mut self, record: Record) -> Result<(), SchedulerError> {
-        let store = &self.scheduler.store;
+        let scheduler = self.scheduler;
+        let store = &scheduler.store;
         let id = &record.id.clone();
         let attempt = attempt_of(&record);
-        // The events are written before the record, and may be all that the pass wrote that was killed. A damaged line
-        // does not keep the job running for ever.
-        let mut told = since_start(store.history(id)?.events, attempt);
+        // The events are written before the record, and may be all that the pass wrote that was killed. A damaged line,
+        // or something else in the place of the file, does not keep the job running for ever.
+        let mut told = since_start(self.as_far_as_read(id, store.history(id))?.events, attempt);
         // A manifest that cannot be read allows no retry; the end counts as it is.
         let manifest = self.scheduler.manifest_of(&record).ok().flatten();
         if let Some(ended) = Ended::of_log(&told)
@@ -71,7 +72,7 @@ impl Pass<'_> {
         }
         // What was decided is repeated as it is in the log. The end that a supervisor wrote down while it waited for
         // its turn comes before any decision, and counts where there is none.
-        let ended = match (Ended::of_log(&told), store.ended(id)?) {
+        let ended = match (Ended::of_log(&told), self.as_far_as_read(id, store.ended(id))?) {
             (Some(ended), _) => ended,
             (None, Some(outcome)) if outcome.attempt == attempt => Ended::of_outcome(&outcome),
             (None, _) if store.is_asked_to_cancel(id)? => Ended::cancelled(self.now),
@@ -88,7 +89,7 @@ impl Pass<'_> {
 impl Pass<'_> {
     /// Tells whether a job that ended like this would have left a text in an artifact, and there is none.
     fn lacks_payload(
-        &self,
+        &mut self,
         record: &Record,
         manifest: Option<&Manifest>,
         outcome: NodeOutcome,
@@ -99,14 +100,12 @@ impl Pass<'_> {
         }
         let node = manifest.zip(record.node()).and_then(|(manifest, node)| manifest.nodes.get(&node));
         for made in node.and_then(|node| node.produces.get(&outcome)).into_iter().flatten() {
-            if let Artifact::Custom { type_id, key } = made
-                && self
-                    .scheduler
-                    .store
-                    .payload(type_id, key, Some(std::slice::from_ref(&record.id)))?
-                    .is_none()
-            {
-                return Ok(true);
+            if let Artifact::Custom { type_id, key } = made {
+                let of = Some(std::slice::from_ref(&record.id));
+                let payload = self.scheduler.store.payload(type_id, key, of);
+                if self.as_far_as_read(&record.id, payload)?.is_none() {
+                    return Ok(true);
+                }
             }
         }
         Ok(false)

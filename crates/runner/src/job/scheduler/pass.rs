@@ -116,7 +116,12 @@ impl Pass<'_> {
         self.find_lost();
         self.end_overdue();
         let settled = loop {
+            self.load_shared(Shared::names_of_jobs(self.jobs.briefs.values()))?;
+            let shared = self.shared.clone();
             let settled = self.settle()?;
+            if !self.write_causes(&settled, shared)? {
+                continue;
+            }
             self.take_over(&settled);
             let starting = self.begin(&settled);
             let broken = self.broken.len();
@@ -147,6 +152,7 @@ impl Pass<'_> {
         let Self { scheduler, turn, mut ticked, broken, ending, .. } = self;
         ticked.unwritten.extend(broken);
         drop(turn);
+        ticked.warnings.extend(scheduler.store.take_notes());
         scheduler.end_lingering(ending, &mut ticked);
         if at.is_some() || settled.watches {
             scheduler.see_that_somebody_wakes();
@@ -154,8 +160,36 @@ impl Pass<'_> {
         Ok(ticked)
     }
 
+    /// Writes what this pass has changed before what the gates ended by it: no job is put on record as blocked by an end
+    /// that is not on record itself. Returns false where something could not be written, so that all is judged again.
+    fn write_causes(&mut self, settled: &Settled, before: Shared) -> Result<bool, SchedulerError> {
+        let is_over = |id: &JobId| self.jobs.briefs[id].status.is_terminal();
+        if self.records.is_empty() || !settled.changed.iter().any(is_over) {
+            return Ok(true);
+        }
+        // The permits of what may start are written with the starts.
+        let after = std::mem::replace(&mut self.shared, before);
+        let broken = self.broken.len();
+        self.write()?;
+        if self.broken.len() == broken {
+            self.shared = after;
+            return Ok(true);
+        }
+        for id in settled.changed.iter().chain(&settled.starts) {
+            if !self.broken.contains(id)
+                && let Ok(record) = self.scheduler.store_record(id)
+            {
+                self.jobs.briefs.insert(id.clone(), Brief::from(&record));
+            }
+        }
+        self.shared = Shared::default();
+        self.known_rows.clear();
+        Ok(false)
+    }
+
     /// Judges and writes a new run as it will stand, then makes the pass in which it begins.
     pub(super) fn conclude_enqueue(mut self) -> Result<Ticked, SchedulerError> {
+        self.load_shared(Shared::names_of_jobs(self.jobs.briefs.values()))?;
         let settled = self.settle()?;
         self.take_over(&settled);
         // Nothing starts yet, so that nothing of what is shared is used up: the pass that follows does both.
@@ -165,13 +199,14 @@ impl Pass<'_> {
         // It is enqueued: whoever is told only of an error would run it again.
         let began = scheduler.pass_in(turn).and_then(Pass::conclude);
         let mut ticked = began.unwrap_or_else(|error| Ticked::failed(&error));
-        ticked.add(Ticked { updated: written.updated, errors: written.errors, ..Ticked::default() });
+        let Ticked { updated, errors, warnings, .. } = written;
+        ticked.add(Ticked { updated, errors, warnings, ..Ticked::default() });
         Ok(ticked)
     }
 
-    /// Judges the gates, looking at the world for what they ask, and follows loops back until none is left.
-    pub(super) fn settle(&mut self) -> Result<Settled, SchedulerError> {
-        self.load_shared(Shared::names_of_jobs(self.jobs.briefs.values()))?;
+    /// Judges the gates, looking at the world for what they ask, and follows loops back until none is left. What the jobs
+    /// share was read before.
+    fn settle(&mut self) -> Result<Settled, SchedulerError> {
         let scheduler = self.scheduler;
         let prober = Prober::new(&scheduler.options.root, &scheduler.options.data, &scheduler.store);
         let mut facts = Facts::default();
@@ -214,7 +249,7 @@ impl Pass<'_> {
                 }
                 continue;
             }
-            settled.loops.extend(self.loops_of_ended(&settled.changed)?);
+            settled.loops.extend(self.loops_of_ended(&settled.changed));
             all.changed.append(&mut settled.changed);
             all.outcomes.append(&mut settled.outcomes);
             all.adopted.append(&mut settled.adopted);
@@ -232,7 +267,10 @@ impl Pass<'_> {
                     self.look_again_at(Some(self.now.saturating_add(Span::from_secs(1))));
                     continue;
                 }
-                is_rewound |= self.go_back(id)?;
+                match self.go_back(id) {
+                    Ok(went_back) => is_rewound |= went_back,
+                    Err(error) => self.fail(id, &error),
+                }
             }
             if !is_rewound {
                 return Ok(Settled {
@@ -268,7 +306,7 @@ impl Pass<'_> {
     }
 
     /// Returns the jobs that the gates ended in this pass and whose loops go back.
-    fn loops_of_ended(&mut self, changed: &BTreeSet<JobId>) -> Result<Vec<JobId>, SchedulerError> {
+    fn loops_of_ended(&mut self, changed: &BTreeSet<JobId>) -> Vec<JobId> {
         let mut loops = Vec::new();
         for id in changed {
             let brief = self.jobs.briefs[id].clone();
@@ -280,14 +318,18 @@ impl Pass<'_> {
             if node.loops.is_empty() {
                 continue;
             }
-            let mut record = self.record(id)?;
-            record.take_over(&brief);
-            if loop_back(&mut record, &node, self.now).is_some() {
-                self.change(record);
-                loops.push(id.clone());
+            match self.record(id) {
+                Ok(mut record) => {
+                    record.take_over(&brief);
+                    if loop_back(&mut record, &node, self.now).is_some() {
+                        self.change(record);
+                        loops.push(id.clone());
+                    }
+                }
+                Err(error) => self.fail(id, &error),
             }
         }
-        Ok(loops)
+        loops
     }
 
     /// Returns what the manifest of a run says of a node. Each manifest is read once; one that cannot be read says nothing.
@@ -466,6 +508,22 @@ impl Pass<'_> {
         match self.turn.commit(std::mem::take(&mut withdrawn.batch)) {
             Ok(failed) => failed.into_iter().for_each(|(id, error)| self.fail(&id, &error.into())),
             Err(error) => self.ticked.errors.push(chain(&error)),
+        }
+    }
+
+    /// Returns what could be read of a job that ends, and nothing in place of what cannot: its processes may have put
+    /// anything there, and that must not keep the end of the job from being put on record. A lack of room may pass.
+    pub(super) fn as_far_as_read<T: Default>(
+        &mut self,
+        id: &JobId,
+        read: Result<T, JobStoreError>,
+    ) -> Result<T, SchedulerError> {
+        match read {
+            Err(error) if !error.lacks_room() => {
+                self.ticked.warnings.push(format!("job {id}: {}, and it is passed over", chain(&error)));
+                Ok(T::default())
+            }
+            read => Ok(read?),
         }
     }
 

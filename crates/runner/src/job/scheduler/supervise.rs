@@ -147,19 +147,35 @@ impl Scheduler {
                 Ok(ticked) => (ticked.errors.join("; "), ticked.lacks_room),
                 Err(error) => (chain(error), error.lacks_room()),
             };
+            let is_written = tried.as_ref().is_ok_and(|ticked| !ticked.unwritten.contains(id));
+            let left = if is_written { None } else { self.store_record(id).ok() };
+            // The pass that finds the job without this process reads it there.
+            let kept = left
+                .filter(|record| is_own(record, attempt))
+                .map(|record| self.keep_end(&record, end, &ended));
             if let Some(pause) = pauses.next().filter(|_| lacks_room) {
                 // While this process holds the lock of the job, nobody takes it for lost.
                 thread::sleep(pause);
                 is_first = false;
                 continue;
             }
-            let is_unwritten = tried.as_ref().map_or(lacks_room, |ticked| ticked.unwritten.contains(id));
-            if is_unwritten && self.store_record(id).is_ok_and(|record| is_own(&record, attempt)) {
-                let ended = ended.summary.unwrap_or_default();
-                return Err(SchedulerError::Unwritten { id: id.clone(), ended, why });
-            }
-            return tried;
+            let Some(kept) = kept else { return tried };
+            let ended = ended.summary.unwrap_or_default();
+            let why = match kept {
+                Ok(()) => why,
+                Err(error) => format!("{why}; {}", chain(&error)),
+            };
+            return Err(SchedulerError::Unwritten { id: id.clone(), ended, why });
         }
+    }
+
+    /// Writes the end of an attempt beside the record, for the pass that puts it there if this process does not.
+    fn keep_end(&self, record: &Record, end: &NodeEnd, ended: &Ended) -> Result<(), JobStoreError> {
+        // What is not in this file has to be put on record by this process.
+        if !end.payloads.is_empty() || !end.metadata.is_empty() {
+            return Ok(());
+        }
+        self.store.write_ended(&ended.to_outcome(record))
     }
 
     /// Puts the end of an attempt on record once, and makes the pass that follows.
@@ -176,9 +192,8 @@ impl Scheduler {
             Some(turn) => turn,
             None => {
                 let record = self.store_record(id)?;
-                // What is not in this file has to be put on record by this process.
-                if is_own(&record, attempt) && end.payloads.is_empty() && end.metadata.is_empty() {
-                    self.store.write_ended(&ended.to_outcome(&record))?;
+                if is_own(&record, attempt) {
+                    self.keep_end(&record, end, ended)?;
                 }
                 self.store.turn()?
             }

@@ -15,6 +15,8 @@ pub struct Ticked {
     pub updated: Vec<JobId>,
     /// What could not be done; the rest was.
     pub errors: Vec<String>,
+    /// What was in the way and is not any more, and what is passed over.
+    pub warnings: Vec<String>,
     /// The jobs of which something could not be written; their records are as they were.
     pub unwritten: Vec<JobId>,
     /// Whether there was no room for some of them, of which there may be some later.
@@ -31,12 +33,13 @@ impl Ticked {
 
     /// Adds what another pass of the same command did.
     pub(super) fn add(&mut self, other: Self) {
-        let Self { started, updated, errors, unwritten, lacks_room, unreadable } = other;
+        let Self { started, updated, errors, warnings, unwritten, lacks_room, unreadable } = other;
         self.started.extend(started);
         self.updated.extend(updated);
         self.updated.sort_unstable();
         self.updated.dedup();
         self.errors.extend(errors);
+        self.warnings.extend(warnings);
         self.unwritten.extend(unwritten);
         self.lacks_room |= lacks_room;
         self.unreadable.extend(unreadable);

@@ -10,7 +10,7 @@ use tidewheel_core::job::{JobEvent, JobEventKind};
 
 use super::beneath::regular;
 use super::folders::Folders;
-use super::layout;
+use super::{aside, layout};
 
 /// Adds events; returns the file, which is to be synced, and how long it was before.
 pub(super) fn events(
@@ -23,7 +23,17 @@ pub(super) fn events(
         text.push_str(&serde_json::to_string(event)?);
         text.push('\n');
     }
-    let file = open(folders, folder, OFlags::CREATE)?;
+    let file = match open(folders, folder, OFlags::CREATE) {
+        Ok(file) => file,
+        // A process of the job may have put something else there, and what happened to the job must not be lost by it.
+        Err(error) => {
+            let inside = folders.get(folder)?;
+            if !aside::clear(folders.root, &*inside, &format!("{folder}/{}", layout::EVENTS))? {
+                return Err(error);
+            }
+            open(folders, folder, OFlags::CREATE)?
+        }
+    };
     let mut length = before(&file, file.metadata()?.len())?;
     if let Some(first) = events.iter().find(|event| is_start(event)) {
         length = without_start(&file, length, first.attempt)?;

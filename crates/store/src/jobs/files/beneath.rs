@@ -4,6 +4,7 @@ use std::fs::File;
 use std::io::{self, Read as _};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::{Path, PathBuf};
+use std::sync::{Mutex, PoisonError};
 
 use rustix::fs::{AtFlags, CWD, Dir, FileType, Mode, OFlags, ResolveFlags, openat, openat2, unlinkat};
 use rustix::io::Errno;
@@ -15,6 +16,8 @@ use super::signature::{Found, Signature};
 pub(super) struct Root {
     fd: OwnedFd,
     path: PathBuf,
+    /// What was in the way of files and what became of it, until a caller asks.
+    notes: Mutex<Vec<String>>,
 }
 
 /// No file of ours is larger.
@@ -30,7 +33,7 @@ impl Root {
     /// Opens the directory; `None` if there is none.
     pub(super) fn open(path: &Path) -> io::Result<Option<Self>> {
         match openat(CWD, path, DIRECTORY, Mode::empty()) {
-            Ok(fd) => Ok(Some(Self { fd, path: path.to_owned() })),
+            Ok(fd) => Ok(Some(Self { fd, path: path.to_owned(), notes: Mutex::default() })),
             Err(Errno::NOENT) => Ok(None),
             Err(error) => Err(error.into()),
         }
@@ -39,6 +42,16 @@ impl Root {
     /// Returns where a file is, for people.
     pub(super) fn path(&self, path: &str) -> PathBuf {
         self.path.join(path)
+    }
+
+    /// Notes what was in the way of a file.
+    pub(super) fn note(&self, what: String) {
+        self.notes.lock().unwrap_or_else(PoisonError::into_inner).push(what);
+    }
+
+    /// Returns what was noted since the last time.
+    pub(super) fn take_notes(&self) -> Vec<String> {
+        std::mem::take(&mut *self.notes.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
     /// Opens what is at a path beneath the directory.
@@ -158,16 +171,10 @@ pub(super) fn regular(folder: impl AsFd, name: &str, flags: OFlags) -> io::Resul
 
 /// Says what is in the place of a regular file.
 pub(super) fn what_it_is(kind: FileType) -> String {
-    let what = match kind {
-        FileType::RegularFile => return "it is a regular file".to_owned(),
-        FileType::Directory => "a directory",
-        FileType::Symlink => "a link",
-        FileType::Fifo => "a pipe",
-        FileType::Socket => "a socket",
-        FileType::CharacterDevice | FileType::BlockDevice => "a device",
-        FileType::Unknown => "something else",
-    };
-    format!("it is {what}, and no regular file")
+    match kind {
+        FileType::RegularFile => "it is a regular file".to_owned(),
+        other => format!("it is {}, and no regular file", super::obstacle::in_words(other)),
+    }
 }
 
 /// Returns the error of something in the place of a regular file.

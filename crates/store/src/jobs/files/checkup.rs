@@ -153,12 +153,6 @@ impl Files {
         Ok(checkup)
     }
 
-    /// Returns what is in the place of the run lock of a job, as `a directory`; `None` if it is a file, or nothing.
-    #[must_use]
-    pub fn in_place_of_lock(&self, id: &JobId) -> Option<&'static str> {
-        obstacle::obstacle(self.root().ok()??, &layout::of_job(id, layout::RUN_LOCK)).map(|found| found.what)
-    }
-
     /// Builds the index anew from the records. It waits for its turn.
     ///
     /// # Errors

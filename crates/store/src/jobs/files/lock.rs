@@ -7,13 +7,13 @@ use std::sync::mpsc::{self, RecvTimeoutError};
 use std::thread;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use rustix::fs::{Mode, OFlags, fstat, major, minor, openat};
+use rustix::fs::{FileType, Mode, OFlags, fstat, major, minor, openat};
 use tidewheel_core::job::JobId;
 use tidewheel_core::time::Timestamp;
 
 use super::beneath::{Root, regular};
-use super::layout;
 use super::signature::Found;
+use super::{aside, layout, obstacle};
 use crate::jobs::JobStoreError;
 
 /// Waits for the lock of the turns. A process that waits for longer than a second is told who holds it.
@@ -83,11 +83,25 @@ fn is_in_place(root: &Root, file: &File) -> io::Result<bool> {
     Ok(found.is_some_and(|found| found.signature.2 == own.signature.2))
 }
 
-/// Takes the run lock of a job if it is free.
+/// Takes the run lock of a job if it is free. What is no file in its place is cleared away, unless the supervisor that was
+/// handed the file before is still there.
 pub(super) fn run(root: &Root, id: &JobId) -> Result<Option<File>, JobStoreError> {
-    let folder = layout::job(id);
-    let file = open(root, &folder, layout::RUN_LOCK)?;
-    let path = root.path(&layout::of_job(id, layout::RUN_LOCK));
+    let (folder, path) = (layout::job(id), layout::of_job(id, layout::RUN_LOCK));
+    let file = match open(root, &folder, layout::RUN_LOCK) {
+        Ok(file) => file,
+        Err(error) => {
+            let fail = |source| JobStoreError::Io { verb: "open", path: root.path(&path), source };
+            if obstacle::obstacle(root, &path).is_some() && is_replaced_input(root, id) {
+                return Ok(None);
+            }
+            let inside = root.folder(&folder).map_err(fail)?;
+            if !aside::clear(root, inside, &path).map_err(fail)? {
+                return Err(error);
+            }
+            open(root, &folder, layout::RUN_LOCK)?
+        }
+    };
+    let path = root.path(&path);
     let is_taken = taken(&file).map_err(|source| JobStoreError::Io { verb: "lock", path, source })?;
     Ok(is_taken.then_some(file))
 }
@@ -121,6 +135,9 @@ pub(super) fn has_holder(root: &Root, id: &JobId) -> io::Result<bool> {
     let folder = root.folder(&layout::job(id))?;
     let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     let found = fstat(openat(folder, layout::RUN_LOCK, flags, Mode::empty())?)?;
+    if FileType::from_raw_mode(found.st_mode) != FileType::RegularFile {
+        return Ok(is_replaced_input(root, id));
+    }
     let locks = std::fs::read_to_string("/proc/locks")?;
     let file = format!("{:02x}:{:02x}:{}", major(found.st_dev), minor(found.st_dev), found.st_ino);
     Ok(locks.lines().any(|line| line.split_ascii_whitespace().any(|word| word == file))
@@ -133,6 +150,16 @@ fn is_input_of_somebody(device: u64, inode: u64) -> bool {
     let processes = std::fs::read_dir("/proc").into_iter().flatten().flatten();
     let inputs = processes.filter_map(|process| std::fs::metadata(process.path().join("fd/0")).ok());
     inputs.into_iter().any(|input| (input.dev(), input.ino()) == (device, inode))
+}
+
+/// Returns whether a process has as its input a file that was the run lock of a job and was removed since.
+fn is_replaced_input(root: &Root, id: &JobId) -> bool {
+    let Ok(mut lock) = root.path(layout::JOBS).canonicalize() else { return false };
+    lock.push(id.as_str());
+    lock.push(format!("{} (deleted)", layout::RUN_LOCK));
+    let processes = std::fs::read_dir("/proc").into_iter().flatten().flatten();
+    let mut inputs = processes.filter_map(|process| std::fs::read_link(process.path().join("fd/0")).ok());
+    inputs.any(|input| input == lock)
 }
 
 /// Who holds a lock.

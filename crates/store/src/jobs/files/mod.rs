@@ -2,6 +2,7 @@
 
 mod append;
 mod artifacts;
+mod aside;
 mod beneath;
 mod checkup;
 mod commit;

@@ -38,19 +38,22 @@ pub(super) fn is_folder(root: &Root, path: &str) -> bool {
 
 /// Says what is at a path where a file should be, if it is none.
 pub(super) fn obstacle(root: &Root, path: &str) -> Option<Obstacle> {
-    let what = match kind(root, path)? {
-        FileType::RegularFile => return None,
-        FileType::Directory => {
-            let is_empty = root.names(path).is_ok_and(|names| names.is_empty());
-            return Some(Obstacle { what: "a directory", is_empty });
-        }
+    let kind = kind(root, path).filter(|kind| *kind != FileType::RegularFile)?;
+    let is_empty = kind == FileType::Directory && root.names(path).is_ok_and(|names| names.is_empty());
+    Some(Obstacle { what: in_words(kind), is_empty })
+}
+
+/// Says what something is.
+pub(super) const fn in_words(kind: FileType) -> &'static str {
+    match kind {
+        FileType::RegularFile => "a file",
+        FileType::Directory => "a directory",
         FileType::Symlink => "a link",
         FileType::Fifo => "a pipe",
         FileType::Socket => "a socket",
         FileType::CharacterDevice | FileType::BlockDevice => "a device",
         FileType::Unknown => "something else",
-    };
-    Some(Obstacle { what, is_empty: false })
+    }
 }
 
 const LOCKS: [&str; 2] = [layout::TURN_LOCK, layout::SERVER_LOCK];

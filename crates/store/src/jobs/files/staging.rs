@@ -5,11 +5,13 @@ use std::io::{self, Write as _};
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use rustix::fs::{AtFlags, OFlags, openat, renameat, unlinkat};
+use rustix::io::Errno;
 
 use super::beneath::FILE_MODE;
 use super::folders::Folders;
 use super::signature::{Found, Signature};
 use super::sync::{Disk, MANY, What};
+use super::{aside, layout};
 use crate::jobs::JobStoreError;
 use crate::sqlite::failpoint;
 
@@ -58,7 +60,7 @@ impl Staging {
             match openat(&*open, &temporary, FLAGS, FILE_MODE) {
                 Ok(fd) => break (File::from(fd), temporary),
                 // A process that had our number died here.
-                Err(rustix::io::Errno::EXIST) => {}
+                Err(Errno::EXIST) => {}
                 Err(error) => return Err(error.into()),
             }
         };
@@ -113,7 +115,18 @@ impl Staged {
             folders.grave.hold(old);
         }
         failpoint::pass(failpoint::BEFORE_RENAME);
-        renameat(&*folder, &self.temporary, &*folder, &self.name)?;
+        match renameat(&*folder, &self.temporary, &*folder, &self.name) {
+            // What a process put there must not keep a job from its end. What is beside the jobs concerns all of them,
+            // and is left for a person to see.
+            Err(Errno::ISDIR | Errno::EXIST | Errno::NOTEMPTY)
+                if self.folder != layout::JOBS
+                    && self.folder != layout::RUNS
+                    && aside::clear(folders.root, &*folder, &format!("{}/{}", self.folder, self.name))? =>
+            {
+                renameat(&*folder, &self.temporary, &*folder, &self.name)?;
+            }
+            renamed => renamed?,
+        }
         folders.change(&self.folder);
         Ok(())
     }

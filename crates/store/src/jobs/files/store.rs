@@ -6,6 +6,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, OnceLock, PoisonError};
 
+use rustix::fs::FileType;
 use serde_json::{Value, json};
 use tidewheel_core::job::{JobEvent, JobId, JobOutcome, Manifest, NodeId, Record, RunId};
 
@@ -98,6 +99,20 @@ impl Files {
     #[must_use]
     pub fn is_slot_lent(&self, id: &JobId) -> bool {
         self.root().is_ok_and(|root| root.is_some_and(|root| lock::is_lent(root, id)))
+    }
+
+    /// Returns what was found in the place of files since the last time, and what became of it: one sentence each, without
+    /// a full stop.
+    #[must_use]
+    pub fn take_notes(&self) -> Vec<String> {
+        self.root.get().map_or_else(Vec::new, Root::take_notes)
+    }
+
+    /// Keeps notes that the caller does not tell itself for the next who asks.
+    pub fn keep_notes(&self, notes: Vec<String>) {
+        if let Some(root) = self.root.get() {
+            notes.into_iter().for_each(|note| root.note(note));
+        }
     }
 
     /// Reads what happened to a job, as far as it can be read.
@@ -280,7 +295,11 @@ impl JobStore for Files {
 
     fn is_asked_to_cancel_run(&self, id: &JobId) -> Result<bool, JobStoreError> {
         let Some(root) = self.root()? else { return Ok(false) };
-        let request: Option<Value> = read::json(root, &layout::of_job(id, layout::CANCEL))?;
+        let request: Option<Value> = match read::json(root, &layout::of_job(id, layout::CANCEL)) {
+            Err(error) if error.lacks_room() => return Err(error),
+            // What a process of the job put there says nothing of the run.
+            request => request.ok().flatten(),
+        };
         Ok(request.is_some_and(|request| request.get("run").and_then(Value::as_bool) == Some(true)))
     }
 
@@ -289,7 +308,8 @@ impl JobStore for Files {
         let path = layout::of_job(id, layout::CANCEL);
         let found = root.look(&path);
         let fail = |source| JobStoreError::Io { verb: "read", path: root.path(&path), source };
-        Ok(found.map_err(fail)?.is_some())
+        // No command that cancels makes anything but a file.
+        Ok(found.map_err(fail)?.is_some_and(|found| found.kind == FileType::RegularFile))
     }
 
     fn due(&self) -> Result<Due, JobStoreError> {

@@ -17,7 +17,7 @@ use super::staging::Staging;
 use super::store::Files;
 use super::sync::Disk;
 use super::unfinished::Unfinished;
-use super::{commit, layout, read, remove, scan};
+use super::{commit, layout, obstacle, read, remove, scan};
 use crate::jobs::{Batch, Due, Finished, JobStoreError, Jobs, Removal, Removed, Turn};
 
 /// The turn of one process, as long as it holds the lock.
@@ -132,7 +132,23 @@ impl Turn for FilesTurn<'_> {
 
     fn shared(&mut self, name: &str) -> Result<Option<Value>, JobStoreError> {
         let path = format!("{}/{}", layout::SHARED, layout::shared_name(name));
-        let value: Option<Value> = read::json(self.store.there()?, &path)?;
+        let root = self.store.there()?;
+        let value: Option<Value> = match read::json(root, &path) {
+            Err(error) => match obstacle::obstacle(root, &path) {
+                // What was in the file is lost, and no job is to wait for it for ever.
+                Some(found) => {
+                    let place = root.path(&path);
+                    root.note(format!(
+                        "{} is {} where a file belongs: what it counted begins anew",
+                        place.display(),
+                        found.what
+                    ));
+                    None
+                }
+                None => return Err(error),
+            },
+            Ok(value) => value,
+        };
         Ok(value.and_then(|mut value| value.get_mut("value").map(Value::take)))
     }
 

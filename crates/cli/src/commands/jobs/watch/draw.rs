@@ -459,7 +459,6 @@ mod tests {
             briefs: &jobs,
             unreadable: &unreadable,
             lost: &BTreeSet::new(),
-            unlockable: &BTreeMap::new(),
             last_words: &|_| None,
             facts: &facts,
             capacity: 4,

@@ -33,8 +33,6 @@ word_enum! {
         Running = "running",
         /// It is on record as running, and whoever ran it is gone.
         Lost = "lost",
-        /// Its run lock is no file that can be locked.
-        RunLock = "run_lock",
         /// A person has to approve it.
         Approval = "approval",
         /// A person rejected it.
@@ -121,8 +119,6 @@ pub(super) struct Search<'a, 'i> {
     pub(super) inspection: &'i mut Inspection<'a>,
     /// Running jobs whose supervisors are gone.
     pub(super) lost: &'a BTreeSet<JobId>,
-    /// Jobs whose run locks are no files, and what they are.
-    pub(super) unlockable: &'a BTreeMap<JobId, &'static str>,
     /// Gives what a job that has ended said last.
     pub(super) last_words: &'a dyn Fn(&JobId) -> Option<String>,
     /// What has to be known first.
@@ -187,10 +183,6 @@ impl Search<'_, '_> {
             if self.lost.contains(id) {
                 (cause.kind, cause.detail) = (CauseKind::Lost, "its supervisor is gone".to_owned());
             }
-        }
-        if let (CauseKind::Ready | CauseKind::Lost, Some(what)) = (cause.kind, self.unlockable.get(id)) {
-            cause.kind = CauseKind::RunLock;
-            cause.detail = format!("its run.lock is {what}, and not a file that can be locked");
         }
         if let (CauseKind::Failed, Some(code), "") = (cause.kind, job.exit_code, cause.detail.as_str()) {
             cause.detail = format!("exit code {code}");

@@ -123,7 +123,6 @@ impl Words<'_> {
             CauseKind::External if is_many => "wait for workers outside to complete or fail them".to_owned(),
             CauseKind::External => "waits for a worker outside to complete or fail it".to_owned(),
             CauseKind::Lost => format!("{was} running until its supervisor was gone"),
-            CauseKind::RunLock => format!("cannot go on: {}", said(&cause.detail)),
             CauseKind::Approval if cause.detail == "awaiting human approval" && is_many => {
                 "await a person's approval".to_owned()
             }
@@ -247,7 +246,6 @@ fn on(cause: &Cause, names: &str) -> String {
         | CauseKind::External
         | CauseKind::Running
         | CauseKind::Lost
-        | CauseKind::RunLock
         | CauseKind::Approval
         | CauseKind::Rejected
         | CauseKind::Failed

@@ -25,8 +25,6 @@ pub struct World<'a> {
     pub unreadable: &'a BTreeMap<String, String>,
     /// Running jobs whose supervisors are gone.
     pub lost: &'a BTreeSet<JobId>,
-    /// Jobs whose run locks are no files, and what they are, as `a directory`.
-    pub unlockable: &'a BTreeMap<JobId, &'static str>,
     /// Gives the last words of a job that has ended: why it failed, or what blocked it.
     pub last_words: &'a dyn Fn(&JobId) -> Option<String>,
     /// What is known of the world.
@@ -135,7 +133,7 @@ pub struct Explanation {
 /// # Errors
 /// What has to be known of the world first: ask again with the answers among the facts.
 pub fn explain_job(world: World<'_>, subject: Subject<'_>) -> Result<Explanation, BTreeSet<Question>> {
-    let World { briefs, unreadable, lost, unlockable, last_words, facts, capacity, now, may_ask } = world;
+    let World { briefs, unreadable, lost, last_words, facts, capacity, now, may_ask } = world;
     let Subject { job, dead_letter, told } = subject;
     let mut inspection = Inspection::new(briefs, unreadable, facts, capacity, now);
     let mut search = Search {
@@ -144,7 +142,6 @@ pub fn explain_job(world: World<'_>, subject: Subject<'_>) -> Result<Explanation
         facts,
         inspection: &mut inspection,
         lost,
-        unlockable,
         last_words,
         questions: BTreeSet::new(),
         may_ask,

@@ -174,9 +174,6 @@ impl Next {
                 let text = "The next pass of the scheduler ends it, and decides whether it is tried again.";
                 (NextKind::End, text.to_owned())
             }
-            JobStatus::Running if cause.kind == CauseKind::RunLock => {
-                (NextKind::Wait, format!("It goes on when {}.", condition(cause, job, words)))
-            }
             JobStatus::Running => {
                 commands.push(command(&format!("jobs tail {} --follow", job.id)));
                 (NextKind::Run, "It runs until it ends, and what is after it goes on then.".to_owned())
@@ -262,7 +259,6 @@ fn condition(cause: &Cause, job: &Brief, words: Words<'_>) -> String {
         CauseKind::RateLimit => "its rate limit lets it in".to_owned(),
         CauseKind::Cycle => "one of the jobs in the circle is cancelled".to_owned(),
         CauseKind::External => "the worker outside completes it, or fails it".to_owned(),
-        CauseKind::RunLock => "what is in the place of its run.lock is gone".to_owned(),
         CauseKind::Running
         | CauseKind::Lost
         | CauseKind::Approval

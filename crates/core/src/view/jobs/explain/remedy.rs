@@ -42,14 +42,6 @@ impl Remedy {
                 "The next pass of the scheduler ends it, and decides whether it is tried again.",
                 &[command("tick")],
             ),
-            CauseKind::RunLock => Self::new(
-                PERSON,
-                format!(
-                    "A person has to move .tidewheel/jobs/{id}/run.lock away: the file is made when it is needed, and \
-                     nothing that counts is in it."
-                ),
-                &[command("tick")],
-            ),
             CauseKind::Approval => Self::new(
                 PERSON,
                 "A person has to approve or reject it.",

@@ -100,7 +100,7 @@ pub struct RunSubject<'a> {
 /// # Errors
 /// What has to be known of the world first: ask again with the answers among the facts.
 pub fn explain_run(world: World<'_>, subject: RunSubject<'_>) -> Result<RunExplanation, BTreeSet<Question>> {
-    let World { briefs, unreadable, lost, unlockable, last_words, facts, capacity, now, may_ask } = world;
+    let World { briefs, unreadable, lost, last_words, facts, capacity, now, may_ask } = world;
     let RunSubject { run, manifest } = subject;
     let line = RunLine::of(run, briefs.values().filter(|job| job.run.as_ref() == Some(run)).collect());
     let line = match manifest {
@@ -114,7 +114,6 @@ pub fn explain_run(world: World<'_>, subject: RunSubject<'_>) -> Result<RunExpla
         facts,
         inspection: &mut inspection,
         lost,
-        unlockable,
         last_words,
         questions: BTreeSet::new(),
         may_ask,
