@@ -387,3 +387,46 @@ fn a_supervisor_whose_lock_was_replaced_is_not_taken_for_gone() {
     assert_eq!(ran.code, Some(0), "{ran:?}");
     assert_eq!([a, b].map(|id| desk.status(&id)), ["cancelled", "cancelled"]);
 }
+
+#[test]
+fn a_pipe_in_the_place_of_a_row_an_artifact_or_a_job_is_found_and_stops_nothing() {
+    let desk = Desk::new();
+    desk.flow("one", ONE);
+    let places = ["keys/61.json", "artifacts/custom/61/62/a.json", "artifacts/data/61/62/a.json", "wf-x"];
+    for place in places {
+        fs::create_dir_all(desk.in_jobs(place).parent().unwrap()).unwrap();
+        pipe(&desk, &format!(".tidewheel/jobs/{place}"));
+    }
+    assert_eq!(desk.run(&["run", "one", "--follow"]).code, Some(0));
+    let doctor = desk.run(&["doctor"]);
+    let words = doctor.out.split_whitespace().collect::<Vec<_>>().join(" ");
+    for place in places {
+        assert!(
+            words.contains(&format!("jobs/{place}: cannot be read: it is a pipe")),
+            "{place}: {doctor:?}"
+        );
+    }
+}
+
+#[test]
+fn a_tick_names_the_job_whose_record_is_lost_until_it_is_back() {
+    let desk = Desk::new();
+    desk.flow("one", ONE);
+    let id = format!("wf-{}-one", desk.enqueue(&["one"]));
+    desk.wait(&id);
+    desk.tick();
+    let away = desk.outside().join("away");
+    for lost in [desk.in_jobs(&id).join("job.json"), desk.in_jobs(&id)] {
+        fs::rename(&lost, &away).unwrap();
+        for _ in 0..2 {
+            let ran = desk.run(&["tick"]);
+            let said = format!("job {id}: its record cannot be read: it is gone");
+            assert!(ran.code == Some(1) && ran.err.contains(&said), "{ran:?}");
+        }
+        fs::rename(&away, &lost).unwrap();
+        desk.tick();
+    }
+    // A directory that never had one is not missed.
+    fs::create_dir(desk.in_jobs("wf-other-one")).unwrap();
+    desk.tick();
+}

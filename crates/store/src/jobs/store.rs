@@ -204,6 +204,8 @@ pub struct Jobs {
     pub briefs: BTreeMap<JobId, Brief>,
     /// What is wrong with the others. The name of a directory that is no id is shown as it is.
     pub unreadable: BTreeMap<String, String>,
+    /// Jobs that were there and whose records are gone; only a turn that reads what is active says so.
+    pub lost: BTreeSet<JobId>,
 }
 
 /// When somebody has to look again.

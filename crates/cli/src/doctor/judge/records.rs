@@ -38,6 +38,15 @@ pub(super) fn records(facts: &Facts, checkup: &Checkup) -> Vec<Finding> {
     for (path, Trouble { why, is_denied }) in &checkup.unreadable {
         let todo = match path.rsplit('/').next() {
             _ if *is_denied => DENIED,
+            _ if path.starts_with("jobs/keys/") => {
+                "Move it away. What it counted, such as a rate, or which job had done the work of a key, begins anew."
+            }
+            _ if path.starts_with("jobs/artifacts/") => {
+                "Move it away. `tidewheel jobs retry` of the job that made the artifact makes it again."
+            }
+            Some(name) if path.strip_prefix("jobs/") == Some(name) => {
+                "Move it away, and put the directory of the job back from a backup if there was one."
+            }
             // A job without a history is no better than one with a damaged one.
             Some("events.jsonl") => {
                 "The record of the job is in order, and says how it ended. Put this file back from a backup if \

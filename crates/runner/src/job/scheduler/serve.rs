@@ -33,7 +33,8 @@ impl Scheduler {
     /// The directory cannot be used. What goes wrong with one job is in the result.
     pub fn tick(&self) -> Result<Ticked, SchedulerError> {
         let pass = self.pass()?;
-        let unreadable = pass.jobs.unreadable.clone();
+        let mut unreadable = pass.jobs.unreadable.clone();
+        unreadable.extend(pass.jobs.lost.iter().map(|id| (id.to_string(), "it is gone".to_owned())));
         Ok(Ticked { unreadable, ..pass.conclude()? })
     }
 

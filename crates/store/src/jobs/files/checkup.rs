@@ -13,6 +13,7 @@ use super::folders::Folders;
 use super::index::{self, Index, IndexState};
 use super::lock::Holder;
 use super::obstacle::Obstacle;
+use super::signature::Found;
 use super::store::Files;
 use super::unfinished::Unfinished;
 use super::{layout, lock, obstacle, read, scan, sweep};
@@ -136,7 +137,7 @@ impl Files {
             Kept::Record { .. } => is_there(root, id),
             Kept::Vacant => {
                 let is_without = is_without_record(root, id, named.contains(id));
-                if is_without && (named.contains(id) || was_started(root, id)) {
+                if is_without && (named.contains(id) || read::was_started(root, id)) {
                     checkup.lost_records.insert(id.clone());
                 }
                 is_without
@@ -144,6 +145,9 @@ impl Files {
             Kept::Newer(_) | Kept::Misplaced(_) | Kept::Unreadable(_) => true,
         });
         checkup.in_the_way = obstacle::obstacles(root, checkup.jobs.keys());
+        for (path, found) in obstacle::beside_jobs(root) {
+            checkup.unreadable.insert(path, format!("it is {}", found.what).into());
+        }
         checkup.leftovers = leftovers(root)?;
         checkup.leftovers.extend(unfinished.paths());
         checkup.leftovers.sort();
@@ -251,9 +255,10 @@ fn is_lost(root: &Root, brief: &Brief) -> Result<bool, JobStoreError> {
     Ok(now.is_some_and(|now| now.status == brief.status && now.started_at == brief.started_at))
 }
 
-/// Tells whether a job that a manifest names has no directory: it may have been made after we listed them.
+/// Returns whether a job that a manifest names has no directory: it may have been made after we listed them.
 fn is_gone(root: &Root, id: &JobId, jobs: &BTreeMap<JobId, Kept>) -> bool {
-    !jobs.contains_key(id) && root.look(&layout::job(id)).is_ok_and(|found| found.is_none())
+    let is_folder = |found: Found| found.kind == FileType::Directory;
+    !jobs.contains_key(id) && root.look(&layout::job(id)).is_ok_and(|found| !found.is_some_and(is_folder))
 }
 
 /// Tells whether a job has a directory.
@@ -266,13 +271,8 @@ fn is_there(root: &Root, id: &JobId) -> bool {
 fn is_without_record(root: &Root, id: &JobId, is_named: bool) -> bool {
     let Some(found) = root.look(&layout::job(id)).ok().flatten() else { return false };
     // The record may have come since we looked for it.
-    (is_named || sweep::is_old(found) || was_started(root, id)) && matches!(read::record(root, id), Ok(None))
-}
-
-/// Returns whether a job was started, by what only a start makes.
-fn was_started(root: &Root, id: &JobId) -> bool {
-    let has = |name: &str| root.look(&layout::of_job(id, name)).is_ok_and(|found| found.is_some());
-    has(layout::RUN_LOCK) || layout::LOGS.into_iter().any(has)
+    (is_named || sweep::is_old(found) || read::was_started(root, id))
+        && matches!(read::record(root, id), Ok(None))
 }
 
 /// Reads what lies beside a record.

@@ -26,6 +26,46 @@ pub(super) fn obstacles<'i>(root: &Root, ids: impl Iterator<Item = &'i JobId>) -
     locks.chain(index).filter_map(|path| obstacle(root, &path).map(|found| (path, found))).collect()
 }
 
+/// Returns what stands in the place of rows, markers, payloads and directories of jobs, beneath the data directory.
+pub(super) fn beside_jobs(root: &Root) -> BTreeMap<String, Obstacle> {
+    let mut found = BTreeMap::new();
+    // Markers and payloads lie beneath the digits of a type and of a key.
+    let mut folders = vec![
+        (layout::JOBS.to_owned(), 0),
+        (layout::SHARED.to_owned(), 0),
+        (layout::MARKERS.to_owned(), 2),
+        (layout::PAYLOADS.to_owned(), 2),
+    ];
+    while let Some((folder, depth)) = folders.pop() {
+        let Ok(names) = root.names(&folder) else {
+            let what = kind(root, &folder).filter(|kind| *kind != FileType::Directory).map(in_words);
+            found.extend(what.map(|what| (folder, Obstacle { what, is_empty: false })));
+            continue;
+        };
+        for (name, kind) in names {
+            let Ok(name) = String::from_utf8(name) else { continue };
+            let path = format!("{folder}/{name}");
+            let is_place = match depth {
+                // A link may lead to the directory of a job, and any file may lie beside the jobs.
+                0 if folder == layout::JOBS => {
+                    let is_job = JobId::new(&name).is_ok() && !is_of_file(&name);
+                    is_job && !matches!(kind, FileType::Directory | FileType::Symlink | FileType::RegularFile)
+                }
+                0 => name.ends_with(".json") && !name.starts_with('.'),
+                _ if kind == FileType::Directory => {
+                    folders.push((path, depth - 1));
+                    continue;
+                }
+                _ => true,
+            };
+            if is_place && let Some(obstacle) = obstacle(root, &path) {
+                found.insert(path, obstacle);
+            }
+        }
+    }
+    found
+}
+
 /// Tells whether a name in the directory of the jobs is that of a file of ours, and so of no job.
 pub(super) fn is_of_file(name: &str) -> bool {
     LOCKS.contains(&name) || INDEX.contains(&name)

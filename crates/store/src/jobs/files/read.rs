@@ -79,6 +79,22 @@ pub(super) fn has_manifest(root: &Root, run: &RunId) -> bool {
     root.look(&layout::manifest(run)).is_ok_and(|found| found.is_some())
 }
 
+/// Returns whether a job without a record had one: it was started, or a run that was enqueued to the end has a job of this
+/// name. The manifest of a run is written after the records, and removed before them.
+pub(super) fn is_missed(root: &Root, id: &JobId) -> bool {
+    let has_run = |rest: &str| {
+        let runs = rest.match_indices('-').filter_map(|(at, _)| RunId::new(&rest[..at]).ok());
+        runs.into_iter().any(|run| has_manifest(root, &run))
+    };
+    was_started(root, id) || id.as_str().strip_prefix("wf-").is_some_and(has_run)
+}
+
+/// Returns whether a job was started, by what only a start makes.
+pub(super) fn was_started(root: &Root, id: &JobId) -> bool {
+    let has = |name: &str| root.look(&layout::of_job(id, name)).is_ok_and(|found| found.is_some());
+    has(layout::RUN_LOCK) || layout::LOGS.into_iter().any(has)
+}
+
 /// Reads the manifest of a run.
 pub(super) fn manifest(root: &Root, run: &RunId) -> Result<Option<Manifest>, JobStoreError> {
     manifest_at(root, &layout::manifest(run))

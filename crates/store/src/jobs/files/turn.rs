@@ -115,7 +115,7 @@ impl Drop for FilesTurn<'_> {
 impl Turn for FilesTurn<'_> {
     fn active(&mut self) -> Result<Jobs, JobStoreError> {
         let root = self.store.there()?;
-        match self.fresh_index(root).map(Index::active) {
+        match self.fresh_index(root).map(|index| index.active(root)) {
             Err(error) if error.lacks_room() => Ok(scan::scan(root)?.visible(root)),
             jobs => jobs,
         }

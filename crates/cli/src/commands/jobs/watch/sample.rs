@@ -1,8 +1,6 @@
 //! Jobs to be watched in tests.
 #![expect(clippy::unwrap_used, reason = "a test that cannot set itself up has failed")]
 
-use std::collections::BTreeMap;
-
 use serde_json::{Value, json};
 use tidewheel_core::job::{Brief, JobId};
 use tidewheel_core::time::Timestamp;
@@ -23,7 +21,7 @@ pub(super) fn job(id: &str, status: &str, rest: Value) -> Brief {
 /// Returns what is seen of jobs, all of them.
 pub(super) fn seen(jobs: Vec<Brief>, focus: Option<&str>) -> Seen {
     let briefs = jobs.into_iter().map(|job| (job.id.clone(), job)).collect();
-    let jobs = Jobs { briefs, unreadable: BTreeMap::new() };
+    let jobs = Jobs { briefs, ..Jobs::default() };
     let focus = focus.map(|id| JobId::new(id).unwrap());
     let ask = ScheduleAsk { all: true, focus: focus.as_ref(), max_depth: 1_000 };
     let at = Timestamp::parse("2026-02-01T12:00:05Z").unwrap();

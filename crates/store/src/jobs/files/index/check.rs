@@ -69,9 +69,10 @@ pub(super) fn check(index: &Index, root: &Root) -> Result<Check, JobStoreError> 
     }
     for id in suspects {
         let (signature, state) = read::state(root, &id)?;
-        // A directory without a record may get one, and is watched; one that is gone is not.
-        let is_gone =
-            state == State::Vacant && !root.look(&format!("{JOBS}/{id}")).is_ok_and(|found| found.is_some());
+        // A directory without a record may get one, and is watched; one that is gone is not, unless its run misses it.
+        let is_gone = state == State::Vacant
+            && !root.look(&format!("{JOBS}/{id}")).is_ok_and(|found| found.is_some())
+            && !read::is_missed(root, &id);
         if let State::Job(brief) = &state
             && let Some(run) = &brief.run
         {

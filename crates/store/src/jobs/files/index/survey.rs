@@ -72,7 +72,8 @@ impl Survey {
         // In order from the start, so that the map is made at once and no brief is moved twice.
         wanted.sort_unstable_by_key(|glance| glance.id);
         let briefs = in_two(&wanted, |wanted| wanted.iter().filter_map(Glance::read).collect());
-        Jobs { briefs: briefs.into_iter().collect(), unreadable: self.unreadable.clone() }
+        let (briefs, unreadable) = (briefs.into_iter().collect(), self.unreadable.clone());
+        Jobs { briefs, unreadable, ..Jobs::default() }
     }
 
     /// Reads these jobs and those that they are after, the makers of what they need, and so on to the first of all.

@@ -20,12 +20,14 @@ use crate::jobs::{JobStoreError, Jobs};
 
 impl Index {
     /// Returns what a pass of the scheduler needs, as it was at the last refresh.
-    pub(in crate::jobs::files) fn active(&self) -> Jobs {
+    pub(in crate::jobs::files) fn active(&self, root: &Root) -> Jobs {
         let mut visible = self.live.entries.values().filter_map(Entry::visible);
         // Where all are active, nobody has to find out what they need.
         let has_others = visible.any(|brief| brief.status.is_terminal());
         let needs = if has_others { needs(&self.live) } else { Needs::default() };
-        self.live_jobs(|entry| entry.visible().filter(|brief| needs.has(brief)))
+        let vacant = self.live.entries.iter().filter(|(_, entry)| entry.state == State::Vacant);
+        let lost = vacant.map(|(id, _)| id).filter(|id| read::is_missed(root, id)).cloned().collect();
+        Jobs { lost, ..self.live_jobs(|entry| entry.visible().filter(|brief| needs.has(brief))) }
     }
 
     /// Returns all jobs, also those of runs that were never enqueued to the end.
@@ -114,7 +116,7 @@ pub(in crate::jobs::files) fn survey(root: &Root) -> Result<Survey, JobStoreErro
             index.live.strange = strange;
         }
         let Ok(over) = index.done.text() else { continue };
-        let Jobs { briefs, unreadable } = index.live_jobs(Entry::visible);
+        let Jobs { briefs, unreadable, .. } = index.live_jobs(Entry::visible);
         let mut known: BTreeMap<JobId, Option<Brief>> =
             index.live.entries.keys().map(|id| (id.clone(), None)).collect();
         known.extend(briefs.into_iter().map(|(id, brief)| (id, Some(brief))));
