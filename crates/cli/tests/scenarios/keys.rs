@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use crate::by_hand::Desk;
+use crate::by_hand::{Desk, job};
 use crate::runs::flow;
 
 /// Returns a desk with a template whose only job fails while there is a file `bad`.
@@ -65,4 +65,46 @@ fn with_the_job_that_did_the_work_its_key_is_forgotten() {
     assert_eq!(keys(), 0);
     let (code, _) = followed(&desk);
     assert_eq!((code, desk.lines("log").len()), (Some(0), 2));
+}
+
+/// Follows a template with one job, which has a key, and returns how many times jobs ran so far.
+#[track_caller]
+fn keyed(desk: &Desk, template: &str, node: &str, key: &str) -> usize {
+    let rule = format!("[[policies]]\nmatch = {{ default = true }}\nidempotency_key = {key}\n");
+    let text = flow(&[(node, "echo ran >>log", "")]) + &rule;
+    desk.flow("keyed", &text.replacen("id = \"T\"", &format!("id = \"{template}\""), 1));
+    let ran = desk.run(&["run", "keyed", "--follow"]);
+    assert_eq!(ran.code, Some(0), "{ran:?}");
+    desk.lines("log").len()
+}
+
+#[test]
+fn names_that_read_alike_when_put_together_share_no_key() {
+    let desk = Desk::new();
+    assert_eq!(keyed(&desk, "A/x", "c", "'5'"), 1);
+    assert_eq!(keyed(&desk, "A", "x/c", "'5'"), 2);
+    assert_eq!(keyed(&desk, "A", "c", "'1:2'"), 3);
+    assert_eq!(keyed(&desk, "A", "c:1", "'2'"), 4);
+    assert_eq!(keyed(&desk, "A", "c", "{ key = '7', name = 's/n:1' }"), 5);
+    assert_eq!(keyed(&desk, "@s", "n", "'1:7'"), 6);
+    // The same parts are the same work.
+    assert_eq!(keyed(&desk, "A/x", "c", "'5'"), 6);
+    assert_eq!(keyed(&desk, "@s", "n", "'1:7'"), 6);
+    assert_eq!(keyed(&desk, "other", "m", "{ key = '7', name = 's/n:1' }"), 6);
+}
+
+#[test]
+fn a_key_of_an_older_release_counts_for_the_node_whose_job_did_the_work() {
+    let desk = Desk::new();
+    let old = job("wf-old")
+        .status("succeeded")
+        .with("finished_at", "2026-02-01T12:30:00Z")
+        .meta("workflow_template_id", "A/x")
+        .meta("workflow_node_id", "c");
+    desk.put(old);
+    // Of template, node and key as they were, template `A` and node `x/c` made the same text.
+    let name: String = b"key:A/x/c:5".iter().map(|byte| format!("{byte:02x}")).collect();
+    desk.file(&format!(".tidewheel/jobs/keys/{name}.json"), r#"{"value":"wf-old"}"#);
+    assert_eq!(keyed(&desk, "A", "x/c", "'5'"), 1, "another node did that");
+    assert_eq!(keyed(&desk, "A/x", "c", "'5'"), 1, "the same node did it");
 }

@@ -42,6 +42,7 @@ mod start;
 mod status;
 pub mod template;
 mod time_text;
+mod work_key;
 
 pub use after::{AfterError, check_after, last_jobs_of};
 pub use approve::{ApproveError, By, approve, reject};
@@ -87,3 +88,4 @@ pub use shared::Shared;
 pub use signal::{killed_by, signal_named, signal_told};
 pub use start::{start, withdraw};
 pub use status::{JobStatus, Transition};
+pub use work_key::PlainKey;

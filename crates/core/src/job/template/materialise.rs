@@ -12,7 +12,7 @@ use crate::document::{Problem, Problems};
 use crate::job::{
     After, Approval, Artifact, Branch, JobId, Limits, Loop, MANIFEST_VERSION, Manifest, ManifestNode,
     Metadata, Needed, NodeId, NodeOutcome, PinnedHead, Record, RunId, Schedule, TemplateSource, script_argv,
-    script_shown,
+    script_shown, work_key,
 };
 use crate::policy::{ConcurrencyLimit, ExecutionMode, IdempotencyKey, OnFailure, Priority, RateLimit};
 use crate::time::Timestamp;
@@ -250,9 +250,8 @@ impl Expanded {
             // Invariant: it was filled once before, with another run.
             let key = key.ok()?;
             Some(match policy.idempotency_key.as_ref().and_then(IdempotencyKey::scope) {
-                // No template has an id that begins so.
-                Some(scope) => format!("@{scope}:{key}"),
-                None => format!("{}/{}:{key}", self.id, node.id),
+                Some(scope) => work_key::of_scope(scope, &key),
+                None => work_key::of_node(&self.id, node.id.as_str(), &key),
             })
         });
         let may_be_refused = policy.circuit_breaker.is_some() || policy.deadline.span().is_some();

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use serde_json::Value;
 use tidewheel_core::job::{
     Answer, Artifact, Brief, Cause, Cleanup, Ended, Finished, JobId, JobStatus, Manifest, Metadata,
-    NodeOutcome, Question, Record, Refusal, RewindError, Shared, cancel, finish, loop_back, refuse,
+    NodeOutcome, PlainKey, Question, Record, Refusal, RewindError, Shared, cancel, finish, loop_back, refuse,
     release_permit, reset, rewind, stay,
 };
 use tidewheel_core::time::Timestamp;
@@ -211,6 +211,24 @@ impl Pass<'_> {
 
     /// Returns the job that has done the work with a key.
     pub(super) fn key_owner(&mut self, key: &str) -> Result<Answer, SchedulerError> {
+        if let Some(owner) = self.owner_on_record(key)? {
+            return Ok(Answer::Text(Some(owner)));
+        }
+        // What an older release wrote counts only if a job of the same node did the work: others could meet there.
+        let Some(before) = PlainKey::before(key) else { return Ok(Answer::Text(None)) };
+        let Some(owner) = self.owner_on_record(&before.text)? else { return Ok(Answer::Text(None)) };
+        let record = match JobId::new(&owner) {
+            Ok(id) => self.scheduler.store.record(&id)?,
+            Err(_) => None,
+        };
+        let is_of_node = record.is_some_and(|record| {
+            record.metadata.text(Metadata::TEMPLATE_ID) == Some(before.template.as_str())
+                && record.metadata.text(Metadata::NODE_ID) == Some(before.node.as_str())
+        });
+        Ok(Answer::Text(is_of_node.then_some(owner)))
+    }
+
+    fn owner_on_record(&mut self, key: &str) -> Result<Option<String>, SchedulerError> {
         let name = key_row(key);
         let written =
             self.batch.shared.iter().rev().find(|(row, _)| *row == name).map(|(_, row)| row.clone());
@@ -218,12 +236,12 @@ impl Pass<'_> {
             Some(row) => Some(row),
             None => self.turn.shared(&name)?,
         };
-        Ok(Answer::Text(row.and_then(|row| row.as_str().map(str::to_owned))))
+        Ok(row.and_then(|row| row.as_str().map(str::to_owned)))
     }
 
     /// Forgets that a job has done the work of its key.
     pub(super) fn forget_key(&mut self, key: &str, id: &JobId) -> Result<(), SchedulerError> {
-        if self.key_owner(key)? == Answer::Text(Some(id.to_string())) {
+        if self.owner_on_record(key)?.as_deref() == Some(id.as_str()) {
             self.batch.shared.push((key_row(key), Value::Null));
         }
         Ok(())
