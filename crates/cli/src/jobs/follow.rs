@@ -358,11 +358,12 @@ fn line(job: &Brief, summary: Option<&str>) -> String {
                 ": {wait}; `tidewheel jobs approve {id}` lets it go on, `tidewheel jobs reject {id}` ends it"
             );
         }
-        JobStatus::Skipped if job.is_skipped_failure() => {
-            let code = job.exit_code.map(|code| format!(" (exit {code})")).unwrap_or_default();
-            let _ = write!(line, ": it failed{code}, and its policy skips that");
+        JobStatus::Skipped => {
+            if let Some(why) = job.skipped_because() {
+                let _ = write!(line, ": {why}");
+            }
         }
-        JobStatus::Running | JobStatus::Succeeded | JobStatus::Skipped => {}
+        JobStatus::Running | JobStatus::Succeeded => {}
     }
     line
 }

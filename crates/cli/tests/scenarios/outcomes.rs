@@ -229,6 +229,49 @@ fn an_open_breaker_that_fails_jobs_leaves_the_last_word_to_their_policies() {
     }
 }
 
+/// A breaker that one failure opens, after which jobs are skipped.
+const SKIPS: &str =
+    "circuit_breaker = { name = \"b\", failure_threshold = 1, reset_timeout = \"1h\", on_open = \"skip\" }";
+
+#[test]
+fn what_an_open_breaker_skips_is_counted_and_told() {
+    for retries in [1, 0] {
+        let desk = Desk::new();
+        let rule = policy(&format!("max_retries = {retries}\n{SKIPS}"));
+        desk.flow("f", &(flow(&[("a", "echo ran >>log; exit 1", "")]) + &rule));
+        // The first attempt opens the breaker. Without a second one to skip, its run has failed.
+        let opens = desk.run(&["run", "f", "--follow", "--format", "json"]);
+        let skips = desk.run(&["run", "f", "--follow", "--format", "json"]);
+        assert_eq!((opens.code, skips.code), (Some(1 - retries), Some(0)), "{opens:?} {skips:?}");
+        let skipped = if retries == 0 { vec![skips] } else { vec![opens, skips] };
+        for ran in &skipped {
+            let document = ran.json();
+            let job = format!("wf-{}-a", document["run_id"].as_str().unwrap_or_default());
+            assert_eq!((ran.code, desk.status(&job).as_str()), (Some(0), "skipped"), "{ran:?}");
+            assert_eq!(document["skipped_failures"], serde_json::json!([job]), "{document}");
+            let explained = desk.run(&["jobs", "explain", &job]).out;
+            assert!(!explained.contains("not needed"), "{explained}");
+            assert!(!explained.contains("jobs cancel"), "{explained}");
+        }
+        assert_eq!(desk.lines("log").len(), 1, "only the first attempt ran");
+        let listed = desk.run(&["runs", "list"]).out;
+        assert_eq!(listed.matches("1 failure skipped").count(), skipped.len(), "{listed}");
+        let ran = desk.run(&["run", "f", "--follow"]);
+        assert!(ran.out.contains("circuit breaker `b` is open, and its policy skips that"), "{ran:?}");
+        assert!(ran.out.contains("Workflow run succeeded, with 1 failure skipped"), "{ran:?}");
+    }
+}
+
+#[test]
+fn a_run_goes_on_after_one_that_an_open_breaker_skipped() {
+    let desk = Desk::new();
+    desk.flow("f", &(flow(&[("a", "exit 1", "")]) + &policy(SKIPS)));
+    assert_eq!(desk.run(&["run", "f", "--follow"]).code, Some(1));
+    let ran = desk.run(&["run", "f", "--repeat", "3", "--follow"]);
+    assert_eq!(ran.code, Some(0), "{ran:?}");
+    assert!(ran.out.contains("Workflow runs succeeded, with 3 failures skipped"), "{ran:?}");
+}
+
 #[test]
 fn a_rate_lets_only_so_many_start() {
     let desk = Desk::new();

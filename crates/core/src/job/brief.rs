@@ -77,11 +77,26 @@ impl Brief {
         matches!(self.status, JobStatus::Running) || self.is_outside()
     }
 
-    /// Returns whether the job failed and its policy said to skip the failure. A job that a gate skips has no exit code,
-    /// and one that found nothing to do has zero.
+    /// Returns whether the policy of the job skipped it instead of letting it fail: it failed, or its breaker was open.
     #[must_use]
     pub const fn is_skipped_failure(&self) -> bool {
-        matches!(self.status, JobStatus::Skipped) && matches!(self.exit_code, Some(code) if code != 0)
+        // Records of releases that did not note it have the exit code of the failure; no other skipped job has one.
+        let is_noted = self.schedule.skipped_failure || matches!(self.exit_code, Some(code) if code != 0);
+        matches!(self.status, JobStatus::Skipped) && is_noted
+    }
+
+    /// Says why the policy of a skipped job skipped it; `None` where it was not needed.
+    #[must_use]
+    pub fn skipped_because(&self) -> Option<String> {
+        if !self.is_skipped_failure() {
+            return None;
+        }
+        let reason = self.schedule.wait_reason.as_ref().map(|reason| reason.detail.as_str());
+        Some(match (reason, self.exit_code) {
+            (Some(reason), _) => format!("{reason}, and its policy skips that"),
+            (None, Some(code)) => format!("it failed (exit {code}), and its policy skips that"),
+            (None, None) => "it failed, and its policy skips that".to_owned(),
+        })
     }
 }
 

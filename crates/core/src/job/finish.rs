@@ -249,9 +249,9 @@ impl Finish<'_> {
         let on_open = self.policy.circuit_breaker.as_ref().map(|breaker| breaker.on_open);
         match self.policy.on_failure {
             _ if decision.reason == ReasonCode::CircuitOpen && on_open == Some(OnOpen::Skip) => {
-                self.over(JobStatus::Skipped, exit_code, Some(message));
+                self.skip(exit_code, message);
             }
-            OnFailure::Skip => self.over(JobStatus::Skipped, exit_code, Some(message)),
+            OnFailure::Skip => self.skip(exit_code, message),
             OnFailure::Pause => self.pause(&message),
             OnFailure::DeadLetter => {
                 self.record.metadata.set(Metadata::DEAD_LETTER, message.clone());
@@ -262,6 +262,12 @@ impl Finish<'_> {
                 self.over(JobStatus::Failed, exit_code, Some(message));
             }
         }
+    }
+
+    /// The job is over without what it should have done, and its policy lets that pass.
+    fn skip(&mut self, exit_code: Option<i32>, message: String) {
+        self.record.schedule.skipped_failure = true;
+        self.over(JobStatus::Skipped, exit_code, Some(message));
     }
 
     /// The job starts again, not before an instant; its locks are free until then.

@@ -73,6 +73,7 @@ pub fn reset(record: &mut Record, cleanup: &Cleanup, cause: Cause<'_>) -> Reset 
     schedule.ready_at = None;
     schedule.external = None;
     schedule.gave_up = false;
+    schedule.skipped_failure = false;
     // A job that never started is still not due before its time.
     schedule.not_before = schedule.not_before.filter(|_| was_scheduled).max(cause.not_before);
     ask_again(record, cause);

@@ -55,6 +55,9 @@ pub struct Schedule {
     /// Whether it failed and its loop gave up: it is blocked, and handlers of its failure run.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub gave_up: bool,
+    /// Whether its policy skipped it instead of letting it fail.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub skipped_failure: bool,
     /// What it waits for now.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub wait_reason: Option<WaitReason>,

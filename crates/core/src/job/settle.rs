@@ -134,6 +134,7 @@ impl Settled {
     fn end(&mut self, job: &mut Brief, end: End, now: Timestamp) {
         job.status = end.status;
         job.schedule.ready_at = None;
+        job.schedule.skipped_failure = end.skips_failure;
         let exit_code = match end.status {
             JobStatus::Failed => Some(1),
             JobStatus::Succeeded => Some(0),

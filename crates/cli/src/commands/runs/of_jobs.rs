@@ -78,11 +78,13 @@ pub(super) fn status_of(run: &RunLine<'_>) -> String {
 
 /// Says what a job waits for, or what a job that is over was stopped by where its status alone does not say it.
 fn why(opened: &Opened, job: &Brief) -> String {
+    if let Some(why) = job.skipped_because() {
+        return why;
+    }
     if let Some(wait) = job.wait() {
         return wait.to_owned();
     }
     match (job.status, job.exit_code) {
-        (JobStatus::Skipped, Some(code)) => format!("it failed (exit {code}), and its policy skips that"),
         (JobStatus::BlockedByDependency, Some(_)) => {
             let summary = opened.store().outcome(&job.id).ok().flatten().and_then(|ended| ended.summary);
             summary.map(|summary| budget_told(&summary).unwrap_or(summary)).unwrap_or_default()

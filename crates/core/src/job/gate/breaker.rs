@@ -19,6 +19,6 @@ pub(in crate::job) fn judge(job: usize, view: &View<'_>, shared: &mut Shared) ->
     match config.on_open {
         OnOpen::Wait => Wait::new(JobStatus::Queued, WaitKind::Schedule, detail).until(until).ready(),
         OnOpen::Fail => Verdict::refuse(Refusal::CircuitOpen, detail),
-        OnOpen::Skip => Verdict::end(JobStatus::Skipped, WaitKind::Schedule, detail),
+        OnOpen::Skip => Verdict::skip(detail),
     }
 }

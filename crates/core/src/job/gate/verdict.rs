@@ -42,6 +42,8 @@ pub(in crate::job) struct End {
     pub(in crate::job) reason: WaitReason,
     /// What did not let it begin, if its policy may have an answer to that.
     pub(in crate::job) refusal: Option<Refusal>,
+    /// Whether its policy skips it instead of letting it fail.
+    pub(in crate::job) skips_failure: bool,
 }
 
 /// What does not let a job begin, and what its policy may have an answer to.
@@ -66,13 +68,19 @@ impl Verdict {
 
     /// The job is over.
     pub(in crate::job) fn end(status: JobStatus, kind: WaitKind, detail: impl Into<String>) -> Self {
-        Self::End(End { status, reason: WaitReason::new(kind, detail), refusal: None })
+        Self::End(End { status, reason: WaitReason::new(kind, detail), refusal: None, skips_failure: false })
     }
 
     /// The job has failed, unless its policy knows better.
     pub(super) fn refuse(refusal: Refusal, detail: impl Into<String>) -> Self {
         let reason = WaitReason::new(WaitKind::Schedule, detail);
-        Self::End(End { status: JobStatus::Failed, reason, refusal: Some(refusal) })
+        Self::End(End { status: JobStatus::Failed, reason, refusal: Some(refusal), skips_failure: false })
+    }
+
+    /// The job may not start, and its policy says to go on without it.
+    pub(super) fn skip(detail: impl Into<String>) -> Self {
+        let reason = WaitReason::new(WaitKind::Schedule, detail);
+        Self::End(End { status: JobStatus::Skipped, reason, refusal: None, skips_failure: true })
     }
 }
 

@@ -327,6 +327,9 @@ fn summary(job: &Brief, is_lost: bool, dead_letter: Option<&str>, told: &Told, n
         JobStatus::Skipped if job.started_at.is_some() => {
             format!("{who} failed{ended}{code}{tries}, and its policy lets that pass ({}).", job.status)
         }
+        JobStatus::Skipped if job.is_skipped_failure() => {
+            format!("{who} was not started, and its policy lets that pass ({}).", job.status)
+        }
         JobStatus::Skipped => format!("{who} was skipped: it is not needed."),
     };
     match dead_letter {

@@ -4,7 +4,7 @@ use serde::Serialize;
 
 use super::cause::{Cause, CauseKind};
 use super::text::command;
-use crate::job::{Answer, Branch, Brief, Facts, Precondition, Question};
+use crate::job::{Answer, Branch, Brief, Facts, JobStatus, Precondition, Question};
 
 /// Who or what can change something.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -80,6 +80,9 @@ impl Remedy {
                 Self::new("time", "It has to be left alone until then; a person can cancel it.", &[cancel])
             }
             CauseKind::Schedule => Self::new(PERSON, "A retry gives it its time again.", &[retry]),
+            CauseKind::CircuitBreaker if cause.status.is_some_and(JobStatus::is_terminal) => {
+                Self::new(PERSON, "A retry runs it once the breaker lets attempts in again.", &[retry])
+            }
             CauseKind::CircuitBreaker => Self::new(
                 "time",
                 "The breaker lets one attempt in after a while, and all once that has succeeded.",
