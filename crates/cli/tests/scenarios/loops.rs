@@ -89,6 +89,60 @@ fn a_job_that_is_cancelled_while_it_waits_goes_back() {
     assert_eq!((desk.status(&b).as_str(), desk.lines("log").len()), ("cancelled", 2));
 }
 
+/// Returns a template whose job `long` has a loop to `fix` and a handler for one outcome.
+fn loop_and_handler(outcome: &str, fix: &str, long: &str) -> String {
+    let more = format!("after = [\"fix\"]\non.{outcome} = [\"fix\", \"handler\"]");
+    flow(&[("fix", fix, ""), ("long", long, &more), ("handler", "echo handled >>log", "")])
+}
+
+#[test]
+fn a_cancelled_job_whose_loop_a_person_ends_stays_cancelled_and_calls_its_handler() {
+    for end in ["cancel", "reject"] {
+        let desk = Desk::new();
+        desk.pipe("never");
+        desk.flow("f", &loop_and_handler("cancelled", "true", "touch begun; : <never"));
+        let run = desk.enqueue(&["f"]);
+        let [fix, long, handler] = ["fix", "long", "handler"].map(|node| format!("wf-{run}-{node}"));
+        desk.has_begun(&long, "begun");
+        let ran = desk.run(&["jobs", "cancel", &long]);
+        assert_eq!((ran.code, desk.status(&long).as_str()), (Some(0), "waiting_on_deps"), "{ran:?}");
+        assert!(ran.out.contains("its loop has rewound it: it is waiting_on_deps"), "{ran:?}");
+        let ran = desk.run(&["jobs", end, &fix]);
+        assert_eq!(ran.code, Some(0), "{ran:?}");
+        desk.wait(&handler);
+        let stand = [&long, &handler].map(|id| desk.status(id));
+        assert_eq!(stand, ["cancelled", "succeeded"], "{end}");
+        assert_eq!(desk.lines("log"), ["handled"]);
+        let record = desk.record(&long);
+        assert_eq!(record["exit_code"], 143, "{record}");
+        assert!(desk.in_jobs(&long).join("outcome.json").exists(), "{end}");
+    }
+}
+
+#[test]
+fn a_failure_calls_its_handler_when_what_its_loop_goes_back_to_fails() {
+    let desk = Desk::new();
+    desk.flow("f", &loop_and_handler("failed", "test ! -e broken", "touch broken; exit 3"));
+    let ran = desk.run(&["run", "f", "--follow", "--format", "json"]);
+    let run = ran.json()["run_id"].as_str().unwrap_or_default().to_owned();
+    let stand = ["fix", "long", "handler"].map(|node| desk.status(&format!("wf-{run}-{node}")));
+    assert_eq!(stand, ["failed", "blocked_by_dependency", "succeeded"], "{ran:?}");
+    assert_eq!((ran.code, desk.lines("log")), (Some(1), vec!["handled".to_owned()]));
+}
+
+#[test]
+fn a_failure_is_not_passed_over_when_what_its_loop_goes_back_to_is_skipped() {
+    let desk = Desk::new();
+    let rule = "[[policies]]\nmatch = { name = \"fix\" }\non_failure = \"skip\"\n";
+    let text = loop_and_handler("failed", "test ! -e broken", "touch broken; exit 3") + rule;
+    desk.flow("f", &text);
+    let ran = desk.run(&["run", "f", "--follow", "--format", "json"]);
+    let run = ran.json()["run_id"].as_str().unwrap_or_default().to_owned();
+    let stand = ["fix", "long", "handler"].map(|node| desk.status(&format!("wf-{run}-{node}")));
+    assert_eq!(stand, ["skipped", "blocked_by_dependency", "succeeded"], "{ran:?}");
+    assert_eq!(ran.code, Some(10), "{ran:?}");
+}
+
 #[test]
 fn a_job_that_waited_too_long_in_the_queue_goes_back() {
     let desk = Desk::new();

@@ -74,6 +74,10 @@ pub fn reset(record: &mut Record, cleanup: &Cleanup, cause: Cause<'_>) -> Reset 
     schedule.external = None;
     schedule.gave_up = false;
     schedule.skipped_failure = false;
+    // Another loop may rewind it before it starts again.
+    if has_started || !cause.is_loop {
+        schedule.looped_on = None;
+    }
     // A job that never started is still not due before its time.
     schedule.not_before = schedule.not_before.filter(|_| was_scheduled).max(cause.not_before);
     ask_again(record, cause);

@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use super::artifact::Artifact;
 use super::id::JobId;
+use super::outcome::NodeOutcome;
 use super::status::JobStatus;
 use super::time_text;
 use crate::policy::word_enum;
@@ -55,6 +56,9 @@ pub struct Schedule {
     /// Whether it failed and its loop gave up: it is blocked, and handlers of its failure run.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub gave_up: bool,
+    /// How it ended when its loop went back, until it starts again: if it never does, that end counts.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub looped_on: Option<NodeOutcome>,
     /// Whether its policy skipped it instead of letting it fail.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub skipped_failure: bool,

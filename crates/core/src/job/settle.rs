@@ -4,6 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::brief::Brief;
+use super::ended::CANCELLED;
 use super::gate::{
     self, Afters, End, Keys, Locks, Needs, Patience, Rates, Refusal, Slots, Verdict, View, Wait,
 };
@@ -138,6 +139,7 @@ impl Settled {
         let exit_code = match end.status {
             JobStatus::Failed => Some(1),
             JobStatus::Succeeded => Some(0),
+            JobStatus::Cancelled => Some(CANCELLED),
             JobStatus::BlockedByDependency | JobStatus::BlockedByApproval | JobStatus::Skipped => {
                 note(&mut job.schedule.waited_on, end.reason.kind);
                 None
@@ -146,8 +148,7 @@ impl Settled {
             | JobStatus::WaitingOnDeps
             | JobStatus::WaitingOnApproval
             | JobStatus::WaitingOnLocks
-            | JobStatus::Running
-            | JobStatus::Cancelled => unreachable!("invariant: no gate ends a job like that"),
+            | JobStatus::Running => unreachable!("invariant: no gate ends a job like that"),
         };
         if exit_code.is_some() {
             let made =
@@ -292,7 +293,7 @@ impl<'a, 's> Pass<'a, 's> {
         match verdict {
             Verdict::Ask(questions) => self.settled.questions.extend(questions),
             Verdict::Wait(wait) => self.decided[job] = Some(Decided::Wait(wait)),
-            Verdict::End(end) => self.end(job, end),
+            Verdict::End(end) => self.end(job, without_its_loop(self.view.jobs[job], end)),
             Verdict::Open => {
                 let brief = self.view.jobs[job];
                 self.stages[job] = Stage::Ready;
@@ -427,6 +428,19 @@ impl<'a, 's> Pass<'a, 's> {
         self.afters.ended(job, &self.view, &mut self.woken);
         self.needs.ended(job, &self.view, &mut self.woken);
     }
+}
+
+/// Returns how a job ends that never starts again after its loop went back: what it had come to before counts, so that
+/// neither its cancellation nor its failure is passed over.
+fn without_its_loop(job: &Brief, end: End) -> End {
+    let status = match (job.schedule.looped_on, end.status) {
+        (Some(NodeOutcome::Cancelled), status) if status == JobStatus::Skipped || status.is_blocked() => {
+            JobStatus::Cancelled
+        }
+        (Some(_), JobStatus::Skipped) => JobStatus::BlockedByDependency,
+        (_, status) => status,
+    };
+    End { status, ..end }
 }
 
 /// Tells whether the policy of a job says what becomes of it where it may not start any more.

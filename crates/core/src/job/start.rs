@@ -49,6 +49,7 @@ pub fn start(record: &mut Record, permit: Option<&Permit>, now: Timestamp) {
     record.schedule.wait_reason = None;
     record.schedule.ready_at = None;
     record.schedule.gave_up = false;
+    record.schedule.looped_on = None;
     record.schedule.skipped_failure = false;
     record.schedule.not_before = None;
 }

@@ -61,16 +61,18 @@ pub(super) fn run(arguments: &Arguments) -> Result<Exit, Ending> {
         output::warning(&format!("cleanup failed for job {}: {why}", record.id));
     }
     // A loop of it may have rewound it by now.
-    if opened.read(&job).is_ok_and(|now| now.status.is_active()) {
+    let rewound = opened.read(&job).ok().filter(|now| now.status.is_active());
+    if rewound.is_some() {
         output::hint(&asks_first(&opened, record));
     }
+    let status = rewound.as_ref().map_or(record.status, |now| now.status);
     match arguments.format {
         Format::Json => output::json(&json!({
             "version": VERSION,
             "outcome": "Job cancelled",
             "job": record.id,
-            "status": record.status,
-            "exit_code": record.exit_code,
+            "status": status,
+            "exit_code": if rewound.is_some() { None } else { record.exit_code },
             "stdout": record.stdout_path,
             "stderr": record.stderr_path,
             "cleanup": cancelled.cleanup.name(),
@@ -78,8 +80,12 @@ pub(super) fn run(arguments: &Arguments) -> Result<Exit, Ending> {
             "updated": cancelled.ticked.updated,
         }))?,
         Format::Text => {
+            let marked = match rewound {
+                Some(_) => format!("was cancelled, and its loop has rewound it: it is {status}"),
+                None => "marked cancelled".to_owned(),
+            };
             let line = format!(
-                "Job {} marked cancelled (stdout: {}, stderr: {}, cleanup={})",
+                "Job {} {marked} (stdout: {}, stderr: {}, cleanup={})",
                 record.id,
                 record.stdout_path,
                 record.stderr_path,

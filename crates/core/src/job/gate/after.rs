@@ -5,6 +5,7 @@
 
 use super::verdict::Verdict;
 use super::view::View;
+use crate::job::outcome::NodeOutcome;
 use crate::job::schedule::{After, AfterPolicy, WaitKind};
 use crate::job::status::JobStatus;
 
@@ -148,11 +149,13 @@ const fn is_handler(policy: AfterPolicy) -> bool {
     }
 }
 
-/// Returns whether a job that ended calls a handler. One whose loop gave up has failed, though it is on record as blocked.
+/// Returns whether a job that ended calls a handler. One whose loop gave up, or never came back to it, has failed, though
+/// it is on record as blocked.
 fn calls(after: &After, before: usize, view: &View<'_>) -> bool {
     let stands = view.stands(before);
-    let has_failed =
-        after.policy == AfterPolicy::Failed && view.jobs[before].schedule.gave_up && stands.is_blocked();
+    let schedule = &view.jobs[before].schedule;
+    let gave_up = schedule.gave_up || schedule.looped_on == Some(NodeOutcome::Failed);
+    let has_failed = after.policy == AfterPolicy::Failed && gave_up && stands.is_blocked();
     stands.is_terminal() && (after.policy.is_met_by(stands) || has_failed)
 }
 

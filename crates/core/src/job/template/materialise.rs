@@ -237,6 +237,7 @@ impl Expanded {
             ready_at: None,
             external: None,
             gave_up: false,
+            looped_on: None,
             skipped_failure: false,
             wait_reason: None,
             waited_on: Vec::new(),

@@ -197,6 +197,11 @@ impl Pass<'_> {
             let asks_first = asks_first.as_deref().filter(|_| is_target);
             self.reset(&member, Cause { by: &by, is_loop: true, not_before, asks_first, at: self.now })?;
         }
+        let mut rewound = self.record(id)?;
+        if rewound.status.is_active() {
+            rewound.schedule.looped_on = NodeOutcome::of(record.status);
+            self.change(rewound);
+        }
         Ok(true)
     }
 

@@ -310,8 +310,10 @@ impl Pass<'_> {
         let mut loops = Vec::new();
         for id in changed {
             let brief = self.jobs.briefs[id].clone();
-            // After its deadline a job would only be late again.
-            if brief.status.is_active() || brief.goes_back.is_some() || brief.is_late(self.now) {
+            // After its deadline a job would only be late again, and one that ends as cancelled here has come from its
+            // loop.
+            let is_final = brief.is_late(self.now) || brief.status == JobStatus::Cancelled;
+            if brief.status.is_active() || brief.goes_back.is_some() || is_final {
                 continue;
             }
             let Some(node) = self.node_of(brief.run.as_ref(), brief.node.as_ref()) else { continue };
