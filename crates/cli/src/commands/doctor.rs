@@ -23,8 +23,8 @@ use crate::terminal;
 /// Without --fix nothing is changed and nothing is started. With it, what loses
 /// nothing is repaired: the index is built anew, leftovers and enqueues that did
 /// not finish within a day are removed, one pass settles jobs whose supervisors
-/// are gone and starts what may start, and worktrees that no job owns go if all
-/// in them is committed.
+/// are gone and starts what may start, and worktrees go that jobs were cut off
+/// from making. Others that no job owns are named, and stay.
 ///
 /// It ends with 0 if all is fine or there are only warnings, and with 1 if
 /// something is broken.

@@ -61,7 +61,7 @@ pub(crate) enum Repair {
     Unfinished,
     /// Makes one pass of the scheduler.
     Tick,
-    /// Removes a worktree that no job owns, by its name.
+    /// Removes what a job that is gone left among the worktrees, by its name.
     Worktree(String),
 }
 

@@ -412,7 +412,7 @@ fn repository() -> Yard {
 }
 
 #[test]
-fn worktrees_that_no_job_owns_go_if_nothing_is_lost() {
+fn worktrees_without_an_owner_on_record_are_named_and_left_to_people() {
     let yard = repository();
     yard.job(
         "here",
@@ -437,6 +437,39 @@ fn worktrees_that_no_job_owns_go_if_nothing_is_lost() {
             yard.git(&["worktree", "add", "-q", "-b", name, &path]);
         }
     }
+    fs::write(place.join("build-changed/new.txt"), "mine").unwrap();
+    fs::remove_dir_all(place.join("build-gone")).unwrap();
+    fs::create_dir(place.join("build-empty")).unwrap();
+    fs::create_dir(place.join("build-strange")).unwrap();
+    fs::write(place.join("build-strange/x"), "mine").unwrap();
+    let file = |name: &str| format!("warning worktrees .tidewheel/tmp-worktrees/{name}");
+    let all =
+        ["build-changed", "build-clean", "build-detached", "build-empty", "build-gone", "build-strange"];
+    assert_eq!(complaints(&yard.home, &[]), all.map(file));
+    let told = doctor(&yard.home, &[]).out;
+    for command in [
+        "`git worktree remove .tidewheel/tmp-worktrees/build-clean`",
+        "`git worktree remove --force .tidewheel/tmp-worktrees/build-changed`",
+        "`git worktree prune`",
+    ] {
+        assert!(told.contains(command), "{command}\n{told}");
+    }
+    let left = ["build-changed", "build-clean", "build-detached", "build-gone", "build-strange"];
+    assert_eq!(complaints(&yard.home, &["--fix"]), left.map(file));
+    for name in [
+        "build-here",
+        "odd",
+        "workspace-mine",
+        "build-clean/a.txt",
+        "build-changed/new.txt",
+        "build-detached",
+        "build-strange/x",
+    ] {
+        assert!(place.join(name).exists(), "{name}");
+    }
+    // An empty directory is none.
+    assert!(!place.join("build-empty").exists());
+    // What was cut off in the making has the lock of Tidewheel.
     yard.git(&[
         "worktree",
         "add",
@@ -448,34 +481,10 @@ fn worktrees_that_no_job_owns_go_if_nothing_is_lost() {
         "tidewheel is making it",
         &place.join("build-half").display().to_string(),
     ]);
-    fs::write(place.join("build-changed/new.txt"), "mine").unwrap();
-    fs::remove_dir_all(place.join("build-gone")).unwrap();
-    fs::create_dir(place.join("build-empty")).unwrap();
-    fs::create_dir(place.join("build-strange")).unwrap();
-    fs::write(place.join("build-strange/x"), "mine").unwrap();
-    let file = |name: &str| format!("warning worktrees .tidewheel/tmp-worktrees/{name}");
-    let all = [
-        "build-changed",
-        "build-clean",
-        "build-detached",
-        "build-empty",
-        "build-gone",
-        "build-half",
-        "build-strange",
-    ];
-    assert_eq!(complaints(&yard.home, &[]), all.map(file));
-    let left = ["build-changed", "build-detached", "build-strange"];
-    assert_eq!(complaints(&yard.home, &["--fix"]), left.map(file));
-    for name in
-        ["build-here", "odd", "workspace-mine", "build-changed/new.txt", "build-detached", "build-strange/x"]
-    {
-        assert!(place.join(name).exists(), "{name}");
-    }
-    for name in ["build-clean", "build-gone", "build-empty", "build-half"] {
-        assert!(!place.join(name).exists(), "{name}");
-    }
-    // The commits are where they were.
-    yard.git(&["rev-parse", "--verify", "-q", "build-clean"]).git(&["rev-parse", "--verify", "-q", "half"]);
+    assert!(complaints(&yard.home, &[]).contains(&file("build-half")));
+    assert!(!complaints(&yard.home, &["--fix"]).contains(&file("build-half")));
+    assert!(!place.join("build-half").exists() && place.join("build-clean/a.txt").exists());
+    yard.git(&["rev-parse", "--verify", "-q", "half"]);
 }
 
 #[test]

@@ -75,7 +75,7 @@ pub(super) fn clean_all_of(record: &Record, root: &Path, data: &Path) -> Result<
 }
 
 /// Removes what is left of a job that is gone, by its name in the place of the worktrees of jobs, with whatever is
-/// changed in it. The caller has made sure that no job owns it.
+/// changed in it. The caller has made sure that Tidewheel made it and that no job on record owns it.
 ///
 /// # Errors
 /// It is not there for jobs, or is still there.

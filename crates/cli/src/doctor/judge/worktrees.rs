@@ -27,30 +27,39 @@ fn left_over(tree: &Tree) -> Option<Finding> {
     }
     let file = format!(".tidewheel/tmp-worktrees/{name}");
     let finding = |message: &str| Finding::warning(Check::Worktrees, file.clone(), message);
+    let remove = |force: &str| format!("`git worktree remove {force}{}`", typed(&file));
     let repair = Repair::Worktree(name.clone());
+    // Only what a job is on record for is removed without a person: anybody can make a worktree here.
     Some(match state {
-        TreeState::Clean => finding("is a worktree that no job owns; all in it is committed to a branch")
-            .todo("`git worktree remove` removes it, and so does --fix. The branch stays.")
-            .repair(repair),
+        TreeState::Clean => finding(
+            "is a worktree that no job is on record as the owner of; all in it is committed to a branch",
+        )
+        .todo(format!("If you do not need it, {} removes it. The branch stays.", remove(""))),
+        // The lock that Tidewheel puts on what it makes says whose it is.
         TreeState::HalfMade => {
-            finding("is a worktree that no job owns, and the process that made it was cut off")
-                .todo("`git worktree remove --force --force` removes it, and so does --fix.")
+            finding("is a worktree of a job that is gone, which was cut off while it made it")
+                .todo(format!("{} removes it, and so does --fix.", remove("--force --force ")))
                 .repair(repair)
         }
         TreeState::Gone => finding("is known to git as a worktree, and is not there any more")
-            .todo("`git worktree prune` lets git forget it, and so does --fix.")
-            .repair(repair),
+            .todo("If it is gone for good, `git worktree prune` lets git forget it."),
         TreeState::Empty => finding("is an empty directory that no job owns")
             .todo("`rmdir` removes it, and so does --fix.")
             .repair(repair),
         TreeState::Changed => finding("is a worktree that no job owns, and something in it is on no branch")
-            .todo(
-                "Look at it with `git status`; keep what you need, then `git worktree remove --force` \
-                removes it.",
-            ),
+            .todo(format!(
+                "Look at it with `git status`; keep what you need, then {} removes it.",
+                remove("--force ")
+            )),
         TreeState::Unknown => finding("is owned by no job, and is no worktree that git knows")
             .todo("Look at what it is; keep what you need, then remove it by hand."),
     })
+}
+
+/// Returns a path as it is typed.
+fn typed(path: &str) -> String {
+    let is_plain = |letter: char| letter.is_alphanumeric() || matches!(letter, '/' | '.' | '_' | '-');
+    if path.chars().all(is_plain) { path.to_owned() } else { format!("'{}'", path.replace('\'', "'\\''")) }
 }
 
 /// Says which merges stopped at a conflict, and no job is there to go on.
