@@ -135,6 +135,25 @@ fn a_run_that_is_cancelled_leaves_no_worktree_if_it_is_asked_to() {
     }
 }
 
+#[test]
+fn what_was_cancelled_before_can_still_be_cleaned_up() {
+    for is_run in [true, false] {
+        let desk = repository();
+        let (run, tree) = sharing(&desk, "");
+        assert_eq!(desk.run(&["runs", "cancel", &run]).code, Some(0));
+        assert!(desk.path(&tree).exists());
+        let work = format!("wf-{run}-work");
+        let (what, of) = if is_run { ("runs", &run) } else { ("jobs", &work) };
+        let ran = desk.run(&[what, "cancel", of, "--cleanup-worktree"]);
+        assert!(ran.code == Some(0) && ran.out.contains("already"), "{ran:?}");
+        assert!(!desk.path(&tree).exists(), "{ran:?}");
+        assert_eq!(desk.record(&work)["metadata"]["cancel_cleanup_status"], "done", "{ran:?}");
+        // A second time there is nothing to clean up.
+        let ran = desk.run(&[what, "cancel", of, "--cleanup-worktree"]);
+        assert_eq!(ran.code, Some(0), "{ran:?}");
+    }
+}
+
 /// What waits after the worktree was made has not been told of it, and everybody who was is over.
 #[test]
 fn a_cancelled_run_is_cleaned_up_though_only_what_waits_is_left() {

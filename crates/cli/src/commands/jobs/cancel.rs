@@ -50,8 +50,8 @@ pub(super) fn run(arguments: &Arguments) -> Result<Exit, Ending> {
         (false, false) => None,
     };
     let cancelled = match opened.scheduler()?.cancel(&job, cleanup) {
-        Err(SchedulerError::Cancel(_)) if cleanup != Some(true) && is_already_cancelled(&opened, &job) => {
-            return already_cancelled(&job, arguments.format);
+        Err(SchedulerError::Cancel(_)) if is_already_cancelled(&opened, &job) => {
+            return already_cancelled(&opened, &job, cleanup == Some(true), arguments.format);
         }
         cancelled => cancelled.map_err(|error| refused(&error))?,
     };
@@ -122,16 +122,31 @@ fn is_already_cancelled(opened: &Opened, job: &JobId) -> bool {
     record.is_ok_and(|record| record.is_some_and(|record| effect(record.status) == Effect::AlreadySo))
 }
 
-/// Says that a job was cancelled before, which is no error.
-fn already_cancelled(job: &JobId, format: Format) -> Result<Exit, Ending> {
+/// Says that a job was cancelled before, which is no error; what was not cleaned up then may be now.
+fn already_cancelled(opened: &Opened, job: &JobId, cleans_up: bool, format: Format) -> Result<Exit, Ending> {
+    let cleaned = match cleans_up {
+        true => Some(opened.scheduler()?.clean_cancelled(job).map_err(|error| refused(&error))?),
+        false => None,
+    };
+    let cleanup = cleaned.as_ref().map_or(&Cleanup::Skipped, |cleaned| &cleaned.cleanup);
+    if let Cleanup::Degraded(why) = cleanup {
+        output::warning(&format!("cleanup failed for job {job}: {why}"));
+    }
     match format {
         Format::Json => output::json(&json!({
             "version": VERSION,
             "outcome": "Job already cancelled",
             "job": job,
             "status": "cancelled",
+            "cleanup": cleanup.name(),
         }))?,
+        Format::Text if cleans_up => {
+            output::text(&format!("Job {job} is cancelled already (cleanup={})\n", cleanup.name()))?;
+        }
         Format::Text => output::text(&format!("Job {job} is cancelled already\n"))?,
     }
-    Ok(Exit::Succeeded)
+    match cleaned {
+        Some(cleaned) => concluded(&cleaned.ticked),
+        None => Ok(Exit::Succeeded),
+    }
 }

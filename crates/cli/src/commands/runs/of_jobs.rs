@@ -8,7 +8,7 @@ use tidewheel_core::command::{Effect, RunCommand};
 use tidewheel_core::job::{Brief, Cleanup, JobId, JobStatus, Manifest, RunId, budget_told};
 use tidewheel_core::view::jobs::{RunCounts, RunLine, RunStatus};
 use tidewheel_core::view::{between, long, moment};
-use tidewheel_runner::job::Ticked;
+use tidewheel_runner::job::{Cancelled, Ticked};
 use tidewheel_store::jobs::{Glance, JobStore as _, Jobs};
 
 use super::VERSION;
@@ -294,7 +294,15 @@ pub(super) fn cancel(
     let own = jobs.briefs.values().filter(|job| job.run.as_ref() == Some(&run));
     let is_open = own.clone().any(Brief::is_open);
     match RunCommand::Cancel.effect_on_jobs(own.map(|job| job.status)) {
-        Effect::AlreadySo if !is_open => return already_cancelled(&run, format),
+        Effect::AlreadySo if !is_open => {
+            let cleaned = match cleanup {
+                Some(true) => {
+                    opened.scheduler()?.clean_cancelled_run(&run).map_err(|error| refused(&error))?
+                }
+                Some(false) | None => Vec::new(),
+            };
+            return already_cancelled(&run, &cleaned, format);
+        }
         Effect::Refused(_) if !is_open => {
             return Err(CommandError::new(Code::JobRefused, format!("run {run} is not active")).into());
         }
@@ -327,17 +335,29 @@ pub(super) fn cancel(
     concluded(&ticked)
 }
 
-/// Says that a run was cancelled before, which is no error.
-fn already_cancelled(run: &RunId, format: Format) -> Result<Exit, Ending> {
+/// Says that a run was cancelled before, which is no error; what was not cleaned up then may be now.
+fn already_cancelled(run: &RunId, cleaned: &[Cancelled], format: Format) -> Result<Exit, Ending> {
+    for cancelled in cleaned {
+        if let Cleanup::Degraded(why) = &cancelled.cleanup {
+            output::warning(&format!("cleanup failed for job {}: {why}", cancelled.record.id));
+        }
+    }
+    let is_done = |cancelled: &&Cancelled| cancelled.cleanup == Cleanup::Done;
+    let cleaned: Vec<JobId> =
+        cleaned.iter().filter(is_done).map(|cancelled| cancelled.record.id.clone()).collect();
     match format {
         Format::Json => output::json(&json!({
             "version": VERSION,
             "outcome": "Run already cancelled",
             "run_id": run,
             "cancelled": Vec::<JobId>::new(),
+            "cleaned": cleaned,
         }))?,
         Format::Text => {
-            let rows = [("Outcome", "Run already cancelled".to_owned()), ("Run", run.to_string())];
+            let mut rows = vec![("Outcome", "Run already cancelled".to_owned()), ("Run", run.to_string())];
+            if !cleaned.is_empty() {
+                rows.push(("Cleaned up", named(&cleaned)));
+            }
             output::text(&block(&rows, ""))?;
         }
     }

@@ -245,6 +245,41 @@ impl Scheduler {
         pass.conclude().map(drop)
     }
 
+    /// Removes the worktree of a job that was cancelled before.
+    ///
+    /// # Errors
+    /// There is no such job, it is not cancelled, or that could not be put on record.
+    pub fn clean_cancelled(&self, id: &JobId) -> Result<Cancelled, SchedulerError> {
+        let mut pass = self.pass_over_all()?;
+        let mut record = pass.record(id)?;
+        if record.status != JobStatus::Cancelled {
+            return Err(CancelError(id.clone()).into());
+        }
+        let cleanup = self.clean_after(&pass, &record);
+        note_cleanup(&mut record, &cleanup);
+        pass.change(record.clone());
+        Ok(Cancelled { record, cleanup, ticked: pass.conclude()? })
+    }
+
+    /// Removes the worktrees that jobs made of a run that was cancelled before. Returns its cancelled jobs, with what
+    /// became of the worktree of each.
+    ///
+    /// # Errors
+    /// A record could not be read, or what was done could not be put on record.
+    pub fn clean_cancelled_run(&self, run: &RunId) -> Result<Vec<Cancelled>, SchedulerError> {
+        let pass = self.pass_over_all()?;
+        let is_meant =
+            |brief: &&Brief| brief.run.as_ref() == Some(run) && brief.status == JobStatus::Cancelled;
+        let mut cancelled = Vec::new();
+        for brief in pass.jobs.briefs.values().filter(is_meant) {
+            let record = pass.record(&brief.id)?;
+            cancelled.push(Cancelled { record, cleanup: Cleanup::Skipped, ticked: Ticked::default() });
+        }
+        drop(pass);
+        self.clean_after_run(run, &mut cancelled)?;
+        Ok(cancelled)
+    }
+
     /// Asks running jobs to end, kills those that do not, and waits until the end of each is on record.
     fn end_running(&self, ids: &BTreeSet<JobId>) -> Result<(), SchedulerError> {
         let began = Instant::now();
