@@ -47,6 +47,13 @@ impl Policy {
                         "fallback",
                         "must be { value = … } or { overrides = { args = { … } } } for a job".to_owned(),
                     );
+                } else if self.execution_mode == Some(ExecutionMode::External) {
+                    refuse(
+                        "fallback",
+                        "has overrides, but execution_mode = \"external\" runs nothing here that takes them: \
+                         only { value = … } fits"
+                            .to_owned(),
+                    );
                 }
             }
             Some(Fallback::Function(_)) => {

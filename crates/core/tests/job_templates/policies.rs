@@ -87,6 +87,8 @@ fn what_cannot_act_on_a_job_is_refused_by_name() {
     assert_eq!(refused("telemetry_prefix = 'x'"), "policies[0].telemetry_prefix");
     assert_eq!(refused("log_level = 'info'"), "policies[0].log_level");
     assert_eq!(refused("fallback = { overrides = { x = 1 } }"), "policies[0].fallback");
+    let overrides = "fallback = { overrides = { args = { script = 'true' } } }";
+    assert_eq!(refused(&format!("execution_mode = 'external'\n{overrides}")), "policies[0].fallback");
     assert_eq!(refused("compensation = 'undo'"), "policies[0].compensation");
     assert_eq!(refused("on_failure = 'compensate'"), "policies[0].on_failure");
     assert_eq!(refused("max_retrys = 1"), "policies[0].max_retrys");
@@ -240,6 +242,30 @@ fn rules_of_a_configuration_and_those_that_an_importing_file_overrides_may_never
     .unwrap();
     let template = load(&[("main.toml", &main), ("inner.toml", &inner)]).unwrap();
     assert!(template.expand(&BTreeMap::new(), &config).is_ok());
+}
+
+#[test]
+fn a_node_that_steers_is_given_to_no_worker_outside() {
+    let gates = [
+        ("control.terminal", ""),
+        ("control.gate.cicd", "gates = [{ kind = 'cicd', script = 'true' }]"),
+        ("control.gate.approval", ""),
+        ("control.gate.stop_condition", "gates = [{ kind = 'script', script = 'true' }]"),
+    ];
+    for (uses, more) in gates {
+        let gate = format!("[[nodes]]\nid = 'end'\nkind = 'gate'\nuses = '{uses}'\n{more}\n");
+        let text = with("match = { default = true }\nexecution_mode = 'external'", &(node("a", "") + &gate));
+        assert_eq!(
+            problems(&text),
+            [format!(
+                "template T@v1 node `end` has a policy with execution_mode external, but a worker outside cannot do \
+                 what `{uses}` does"
+            )]
+        );
+        let rule = "match = { name = 'a' }\nexecution_mode = 'external'";
+        let found = expand(&with(rule, &(node("a", "") + &gate)));
+        assert!(found.is_ok(), "{uses}: {found:?}");
+    }
 }
 
 #[test]

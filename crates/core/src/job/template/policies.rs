@@ -8,11 +8,14 @@ use super::check;
 use super::expand::Issues;
 use super::flat::Flat;
 use super::graph::{Edge, Graph};
+use super::label::Class;
 use super::node::{Draft, Place};
 use super::scope::{Filler, Found, MOST_EXPANDED, Scope, Unfilled, Wrong};
 use crate::document::Problem;
 use crate::job::{AfterPolicy, NodeOutcome};
-use crate::policy::{Compensation, Fallback, Matcher, NodeInfo, Overrides, Policy, Resolved, Rules};
+use crate::policy::{
+    Compensation, ExecutionMode, Fallback, Matcher, NodeInfo, Overrides, Policy, Resolved, Rules,
+};
 
 /// The policy of a node.
 #[derive(Debug)]
@@ -49,6 +52,7 @@ pub(super) fn of_nodes(
                 undone.push((number, format!("{prefix}{name}")));
             }
             key_problem(flat, draft, &chosen, issues);
+            external_problem(draft, &chosen, issues);
             fill_fallback(flat, draft, (&mut chosen, part.unwrap_or(0)), issues);
             chosen
         })
@@ -214,6 +218,19 @@ fn key_problem(flat: &Flat, draft: &Draft, chosen: &Chosen, issues: &mut Issues<
     }
     if let Err(unfilled) = filled_key(text, &params.values, &draft.id, "run") {
         policy_unfilled(draft, unfilled, issues);
+    }
+}
+
+/// Refuses to give to a worker outside what only the scheduler can do: a node that steers does no work.
+fn external_problem(draft: &Draft, chosen: &Chosen, issues: &mut Issues<'_>) {
+    let steers = draft.label.is_some_and(|label| label.class == Class::Control);
+    if steers && chosen.resolved.execution_mode == Some(ExecutionMode::External) {
+        let message = format!(
+            "has a policy with execution_mode external, but a worker outside cannot do what `{}` does",
+            draft.uses
+        );
+        let help = "put a rule for this node without execution_mode before the one that matches it";
+        issues.node_with_help(&draft.place, &draft.id, &message, help);
     }
 }
 
