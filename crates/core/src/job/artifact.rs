@@ -11,7 +11,7 @@ use super::id::{Branch, JobId, Slug};
 /// Fields of a later release are passed over, as everywhere in a record; templates have a reader of their own, which
 /// refuses them.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
+#[serde(rename_all = "snake_case", try_from = "Form")]
 pub enum Artifact {
     /// The branch of a plan exists.
     PlanBranch {
@@ -60,6 +60,80 @@ pub enum Artifact {
         key: String,
     },
 }
+
+/// An artifact as it is read: fields of a later release may stand beside the one that says what it is.
+#[derive(Deserialize)]
+struct Form {
+    plan_branch: Option<Plan>,
+    plan_doc: Option<Plan>,
+    plan_commits: Option<Plan>,
+    target_branch: Option<Target>,
+    merge_sentinel: Option<Sentinel>,
+    command_patch: Option<Patch>,
+    custom: Option<Declared>,
+}
+
+#[derive(Deserialize)]
+struct Plan {
+    slug: String,
+    #[serde(default)]
+    branch: String,
+}
+
+#[derive(Deserialize)]
+struct Target {
+    name: String,
+}
+
+#[derive(Deserialize)]
+struct Sentinel {
+    slug: String,
+}
+
+#[derive(Deserialize)]
+struct Patch {
+    job_id: String,
+}
+
+#[derive(Deserialize)]
+struct Declared {
+    type_id: String,
+    key: String,
+}
+
+impl TryFrom<Form> for Artifact {
+    type Error = String;
+
+    fn try_from(form: Form) -> Result<Self, Self::Error> {
+        let Form {
+            plan_branch,
+            plan_doc,
+            plan_commits,
+            target_branch,
+            merge_sentinel,
+            command_patch,
+            custom,
+        } = form;
+        let found = [
+            plan_branch.map(|Plan { slug, branch }| Self::PlanBranch { slug, branch }),
+            plan_doc.map(|Plan { slug, branch }| Self::PlanDoc { slug, branch }),
+            plan_commits.map(|Plan { slug, branch }| Self::PlanCommits { slug, branch }),
+            target_branch.map(|Target { name }| Self::TargetBranch { name }),
+            merge_sentinel.map(|Sentinel { slug }| Self::MergeSentinel { slug }),
+            command_patch.map(|Patch { job_id }| Self::CommandPatch { job_id }),
+            custom.map(|Declared { type_id, key }| Self::Custom { type_id, key }),
+        ];
+        let mut found = found.into_iter().flatten();
+        match (found.next(), found.next()) {
+            (Some(artifact), None) => Ok(artifact),
+            (None, _) => Err(format!("an artifact is one of {KINDS}, and this is none of them")),
+            (Some(_), Some(_)) => Err(format!("an artifact is one of {KINDS}, and this is two of them")),
+        }
+    }
+}
+
+const KINDS: &str =
+    "plan_branch, plan_doc, plan_commits, target_branch, merge_sentinel, command_patch and custom";
 
 /// Why an artifact cannot be.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]

@@ -1,6 +1,6 @@
 //! What a later release wrote into a record survives whatever this release does to the job.
 
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 use tidewheel_core::job::{
     Brief, By, Cause, Cleanup, JobStatus, Record, WaitKind, WaitReason, approve, cancel, note_cleanup,
     reject, reset, start,
@@ -61,18 +61,12 @@ impl Numbers {
     }
 }
 
-/// The one key of an artifact says what it is; there is no place for another one beside it.
-fn is_tag(object: &Map<String, Value>) -> bool {
-    const TAGS: [&str; 4] = ["custom", "plan_doc", "target_branch", "command_patch"];
-    object.keys().any(|key| TAGS.contains(&key.as_str()))
-}
-
 /// Adds fields that nobody knows to some of the objects, and notes them.
 fn add_unknown(value: &mut Value, numbers: &mut Numbers, added: &mut Vec<(String, Value)>) {
     match value {
         Value::Object(object) => {
             object.values_mut().for_each(|value| add_unknown(value, numbers, added));
-            if !is_tag(object) && !numbers.next().is_multiple_of(4) {
+            if !numbers.next().is_multiple_of(4) {
                 let (name, value) = (format!("later_{}", added.len()), numbers.value());
                 object.insert(name.clone(), value.clone());
                 added.push((name, value));
