@@ -8,7 +8,14 @@ use crate::home::Home;
 /// Every flag, with the command lines on which it would have no effect: each is refused, and names it.
 const FLAGS: &[(&str, &[&str])] = &[
     ("after", &["run x --check --after y"]),
-    ("all", &[]),
+    (
+        "all",
+        &[
+            "runs show x --all",
+            "runs show x --all --format json",
+            "runs show x --store s.db --all --format json",
+        ],
+    ),
     ("check", &[]),
     ("cleanup-worktree", &["runs cancel x --store s.db --cleanup-worktree"]),
     ("code", &[]),
@@ -42,7 +49,7 @@ const FLAGS: &[(&str, &[&str])] = &[
     ("lines", &[]),
     ("max-depth", &["jobs schedule --max-depth 2"]),
     ("name", &[]),
-    ("no-ansi", &[]),
+    ("no-ansi", &["jobs schedule --no-ansi --format json", "jobs schedule --no-ansi --format dag"]),
     ("no-cleanup-worktree", &["runs cancel x --store s.db --no-cleanup-worktree"]),
     ("no-crash", &[]),
     ("no-wait", &["runs cancel x --no-wait", "runs retry x --no-wait", "runs cancel x --no-wait --wait 1s"]),
@@ -74,7 +81,10 @@ const FLAGS: &[(&str, &[&str])] = &[
     ("watch", &[]),
     ("width", &["runs timeline x --format svg --width 80", "runs timeline x --format json --width 80"]),
     ("workflow", &[]),
-    ("yes", &["demo --no-crash --yes"]),
+    (
+        "yes",
+        &["demo --no-crash --yes", "runs gc --yes", "runs gc --store s.db --older-than 3d --yes --dry-run"],
+    ),
 ];
 
 /// Returns the flags of all commands, as their help has them.

@@ -950,7 +950,7 @@ fn what_asks_something_of_runs() {
               Only show what would be deleted
 
           --yes
-              Do not ask
+              With --store: do not ask
 
           --format <FORMAT>
               How the result is printed

@@ -165,7 +165,7 @@ fn the_configuration_chooses_fields_and_format() {
     let yard = yard();
     yard.home.file(
         ".tidewheel/config.toml",
-        "[display.lists.jobs]\nformat = \"table\"\nfields = [\"job\", \"Exit code\"]\n[display.lists.jobs_show]\nformat = \"json\"\nfields = [\"status\", \"locks\"]\n",
+        "[display.lists.jobs]\nformat = \"table\"\nfields = [\"job\", \"Exit code\"]\n[display.lists.jobs_show]\nformat = \"json\"\nfields = [\"status\", \"locks\", \"Exit code\"]\n",
     );
     assert_snapshot!(yard.jobs(&["list"]).succeeded(), @"
     Outcome: 3 background jobs
@@ -178,11 +178,30 @@ fn the_configuration_chooses_fields_and_format() {
     ");
     assert_snapshot!(yard.jobs(&["show", "b-runs"]).succeeded(), @r#"
     {
+      "exit_code": null,
       "locks": "k:exclusive",
       "status": "running",
       "version": 1
     }
     "#);
+    // What the configuration names is there in every format, also where there is nothing to say.
+    assert_snapshot!(yard.jobs(&["list", "--format", "block"]).succeeded(), @"
+    Outcome: 3 background jobs
+    Hidden: 1 succeeded (use --all to include)
+
+      Job: d-fails
+      Exit code: 9
+
+      Job: c-waits
+      Exit code: -
+
+      Job: b-runs
+      Exit code: -
+    ");
+    let listed = yard.json(&["jobs", "list"]);
+    assert_eq!(listed["jobs"][1], json!({ "job": "c-waits", "exit_code": null }));
+    let shown = yard.jobs(&["show", "c-waits", "--format", "block"]).succeeded();
+    assert_eq!(shown.out, "Status: waiting_on_deps\nLocks: -\nExit code: -\n");
 }
 
 #[test]

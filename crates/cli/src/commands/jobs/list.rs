@@ -61,13 +61,14 @@ pub(super) fn run(arguments: &Arguments) -> Result<Exit, Ending> {
     // A table that has to fit has room for what people look for, and that is known without the records.
     let is_narrow = format == ListFormat::Table && !is_chosen && terminal::table_canvas().is_some();
     let fields = if is_narrow { TABLE_FIELDS.to_vec() } else { fields };
+    let columns_of = if is_chosen { Columns::Chosen } else { Columns::Usual };
     let shown = Listed::read(&opened, &list.jobs, &fields);
     let known = shown.known();
     match format {
         ListFormat::Json => output::json(&ListForm {
             version: VERSION,
             header: HeaderForm { outcome: &list.outcome, hidden: list.hidden.as_deref() },
-            jobs: known.iter().map(|job| texts(*job, &fields)).collect(),
+            jobs: known.iter().map(|job| texts(*job, &fields, columns_of)).collect(),
         })?,
         ListFormat::Block | ListFormat::Table => {
             let mut header = vec![("Outcome", list.outcome)];
@@ -79,12 +80,10 @@ pub(super) fn run(arguments: &Arguments) -> Result<Exit, Ending> {
             let form = if format == ListFormat::Table { Form::Table } else { Form::Lines };
             let manner = arguments.manner.of(form, &survey, &all, opened.now);
             match form {
-                Form::Table => {
-                    let columns = if is_chosen { Columns::Chosen } else { Columns::Usual };
-                    text.push_str(&lines(&known, &fields, columns, &manner));
-                }
+                Form::Table => text.push_str(&lines(&known, &fields, columns_of, &manner)),
                 Form::Lines => {
-                    let blocks: Vec<String> = known.iter().map(|job| one(*job, &fields, &manner)).collect();
+                    let blocks: Vec<String> =
+                        known.iter().map(|job| one(*job, &fields, columns_of, &manner)).collect();
                     text.push_str(&blocks.join("\n"));
                 }
             }
@@ -124,16 +123,22 @@ impl<'a> Listed<'a> {
 }
 
 /// Returns the fields of a job for programs.
-fn texts(job: Known<'_>, fields: &[Field]) -> Map<String, Value> {
-    let text = |field: &Field| Some((field.name().to_owned(), Value::String(field.of(job)?)));
+fn texts(job: Known<'_>, fields: &[Field], columns_of: Columns) -> Map<String, Value> {
+    let nothing = || (columns_of == Columns::Chosen).then_some(Value::Null);
+    let text =
+        |field: &Field| Some((field.name().to_owned(), field.of(job).map(Value::String).or_else(nothing)?));
     fields.iter().filter_map(text).collect()
 }
 
-/// Writes a job as a block. What is not there is left out.
-fn one(job: Known<'_>, fields: &[Field], manner: &Manner<'_>) -> String {
-    let row = |field: &Field| Some((field.label(), manner.field(*field, job)?));
+/// Writes a job as a block. What is not there is left out, unless the configuration names it.
+fn one(job: Known<'_>, fields: &[Field], columns_of: Columns, manner: &Manner<'_>) -> String {
+    let nothing = || (columns_of == Columns::Chosen).then(|| NOTHING.to_owned());
+    let row = |field: &Field| Some((field.label(), manner.field(*field, job).or_else(nothing)?));
     block(&fields.iter().filter_map(row).collect::<Vec<_>>(), "  ")
 }
+
+/// What a block has in the place of a value that is not there.
+pub(super) const NOTHING: &str = "-";
 
 /// Whose columns they are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -164,6 +164,9 @@ fn check(arguments: &Arguments) -> Result<(), CommandError> {
         let why = "a summary follows nothing without `--job`";
         return Err(CommandError::idle("--max-depth", why));
     }
+    if arguments.no_ansi && arguments.format != ScheduleFormat::Summary {
+        return Err(CommandError::idle("--no-ansi", "only a summary has colours"));
+    }
     if arguments.format == ScheduleFormat::Json {
         MannerArguments::with_ids(arguments.ids).check_for_json()?;
     }

@@ -7,6 +7,7 @@ use tidewheel_core::view::jobs::{Field, Known, show_json};
 use tidewheel_store::jobs::{JobStore as _, Survey};
 
 use super::VERSION;
+use super::list::NOTHING;
 use crate::error::Ending;
 use crate::exit::Exit;
 use crate::jobs::{DirArguments, Form, Ids, ListFormat, MannerArguments, Opened, Shown, cell, unfit};
@@ -67,6 +68,9 @@ pub(super) fn run(arguments: &Arguments) -> Result<Exit, Ending> {
     match format {
         ListFormat::Json => {
             let mut form = show_json(&record, &fields);
+            for field in fields.iter().filter(|_| is_chosen) {
+                form.entry(field.name()).or_insert(Value::Null);
+            }
             form.insert("version".to_owned(), Value::from(VERSION));
             output::json(&form)?;
         }
@@ -86,7 +90,8 @@ pub(super) fn run(arguments: &Arguments) -> Result<Exit, Ending> {
             output::text(&table.drawn(terminal::table_canvas()))?;
         }
         ListFormat::Block => {
-            let row = |field: &Field| Some((field.label(), said(*field)?));
+            let nothing = || is_chosen.then(|| NOTHING.to_owned());
+            let row = |field: &Field| Some((field.label(), said(*field).or_else(nothing)?));
             output::text(&block(&fields.iter().filter_map(row).collect::<Vec<_>>(), ""))?;
         }
     }

@@ -50,8 +50,8 @@ pub(crate) struct Arguments {
     /// Only show what would be deleted
     #[arg(long)]
     dry_run: bool,
-    /// Do not ask
-    #[arg(long)]
+    /// With --store: do not ask
+    #[arg(long, conflicts_with = "dry_run")]
     yes: bool,
     /// How the result is printed
     #[arg(long, value_enum, default_value_t)]
@@ -150,6 +150,9 @@ fn of_repository(dir: &DirArguments, arguments: &Arguments) -> Result<Exit, Endi
     }
     if !arguments.status.is_empty() {
         return Err(of_programs("`--status`", "Here all jobs that are over are old one day.").into());
+    }
+    if arguments.yes {
+        return Err(of_programs("`--yes`", "Here nothing is asked.").into());
     }
     let wanted = Collect { days: arguments.days, dry_run: arguments.dry_run, format: arguments.format };
     collect(dir, wanted)

@@ -18,7 +18,7 @@ use super::list::{RunForm, why};
 use super::of_jobs;
 use super::side::{EitherArguments, Side};
 use crate::commands::policy::Format;
-use crate::error::Ending;
+use crate::error::{CommandError, Ending};
 use crate::exit::Exit;
 use crate::jobs::{Ids, MannerArguments};
 use crate::output::{self, harmless};
@@ -62,10 +62,17 @@ const MOST_SHOWN: usize = 40;
 pub(super) fn run(arguments: &Arguments) -> Result<Exit, Ending> {
     if arguments.format == Format::Json {
         MannerArguments::with_ids(arguments.ids).check_for_json()?;
+        if arguments.all {
+            let why = "with `--format json` everything is shown";
+            return Err(CommandError::idle("--all", why).into());
+        }
     }
     let store = match arguments.place.side() {
         Side::Program(store) => store,
         Side::Repository(dir) => {
+            if arguments.all {
+                return Err(CommandError::idle("--all", "all jobs of a run are shown").into());
+            }
             return of_jobs::show(
                 &dir,
                 &arguments.run,
