@@ -51,7 +51,7 @@ impl Run {
             .looks
             .0
             .entry((node, list))
-            .or_insert_with(|| Looked { next: 0, look: call_user(|| begin()).ok() });
+            .or_insert_with(|| Looked { next: 0, look: call_user(|| begin.call()()).ok() });
         let look = looked.look.as_mut()?;
         let mut halted = None;
         while let Some(item) = row.items.get(looked.next) {

@@ -99,7 +99,7 @@ impl Drop for Asker<'_> {
     }
 }
 
-/// The answers that a run keeps while somebody may ask for them.
+/// The answers that a run keeps while a rule may still ask for them.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct KeptVerdicts {
     facts: BTreeMap<FactIx, (u32, Arc<Verdicts>)>,

@@ -138,7 +138,7 @@ fn is_well(task: &TaskPanics, now: Timestamp) -> bool {
     task.count > 0 && now >= task.at.saturating_add(WELL_AFTER)
 }
 
-/// Asks a store. One that panics has failed: whoever asked goes on as after any other failure.
+/// Asks a store. One that panics has failed: the caller goes on as after any other failure.
 pub(crate) async fn ask_store<T>(
     answer: impl Future<Output = Result<T, StoreError>> + Send,
 ) -> Result<T, StoreError> {

@@ -163,7 +163,7 @@ mod tests {
         assert_eq!(done.load(Ordering::SeqCst), 2);
     }
 
-    /// A clock that panics when somebody wants to sleep for the first time.
+    /// A clock that panics at the first sleep.
     #[derive(Debug)]
     struct SoreClock(RealClock, AtomicUsize);
 

@@ -95,7 +95,7 @@ mod tests {
     }
 
     #[test]
-    fn a_jump_of_the_clock_makes_nobody_late() {
+    fn a_jump_of_the_clock_makes_no_owner_late() {
         for jump in [15, 3_600, 1_000_000] {
             let mut watch = Watch::default();
             assert!(!look(&mut watch, 0, 0) && !look(&mut watch, 0, 10));

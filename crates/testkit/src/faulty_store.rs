@@ -75,7 +75,7 @@ pub enum When {
     Before,
     /// All has happened, and the answer got lost.
     After,
-    /// Nothing has happened, and whoever waits for the answer is unwound.
+    /// Nothing has happened, and the task that waits for the answer is unwound.
     Panic,
 }
 

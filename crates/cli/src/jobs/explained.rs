@@ -104,7 +104,7 @@ fn last_words(opened: &Opened, jobs: &Jobs, id: &JobId) -> Option<String> {
         | JobEventKind::Rewound { .. }
         | JobEventKind::Decided { .. } => None,
     });
-    // What failed without being judged is told by its end.
+    // A failure that no decision judged stands in the record's end.
     failed.or_else(|| {
         events.into_iter().rev().find_map(|event| match event.event {
             JobEventKind::Completed { summary, .. } => summary,

@@ -121,7 +121,7 @@ impl Flow {
         self.expand_for(given, settings, None)
     }
 
-    /// Does the same for those who have nobody to tell what is wrong.
+    /// Does the same for completion, which has no place to report problems.
     pub(crate) fn try_expand(&self, given: &Given<'_>, settings: &Settings) -> Option<Expanded> {
         let inputs = Inputs { positional: given.inputs.to_vec(), named: Vec::new(), set: given.set.to_vec() };
         let bound = self.template.bind(&inputs).ok()?;

@@ -448,7 +448,7 @@ fn what_is_no_template_is_told_apart() {
     ");
 }
 
-/// The jobs run whatever becomes of the output, and nobody finds them without the id of their run.
+/// The jobs run whatever becomes of the output, and the caller cannot find them without the id of their run.
 #[test]
 fn a_run_is_told_of_on_stderr_where_the_output_takes_nothing() {
     for follow in [&[][..], &["--follow"], &["--format", "json"]] {
@@ -490,7 +490,7 @@ fn a_gc_and_a_tick_say_that_they_are_done_where_the_output_takes_nothing() {
     assert_eq!(yard.json(&["runs", "list"])["runs"], json!([]), "and it is");
 }
 
-/// `on_failure = "skip"` lets a run succeed in which something failed: whoever looks at it is told so everywhere.
+/// `on_failure = "skip"` lets a run succeed in which something failed: every view of it says so.
 #[test]
 fn a_run_with_failures_that_were_skipped_says_so() {
     let policy = "[[policies]]\nmatch = { name = \"publish\" }\non_failure = \"skip\"\n".to_owned();

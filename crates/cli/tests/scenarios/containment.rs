@@ -158,7 +158,7 @@ fn a_pipe_for_the_log_of_a_supervisor_stops_nothing_but_its_job() {
 }
 
 #[test]
-fn a_lock_of_the_daemon_that_is_a_link_or_a_pipe_makes_nothing_outside_and_nobody_wait() {
+fn a_lock_of_the_daemon_that_is_a_link_or_a_pipe_makes_nothing_outside_and_blocks_no_command() {
     let desk = Desk::new();
     desk.flow("one", ONE);
     let lock = ".tidewheel/jobs/daemon.lock";
@@ -172,7 +172,7 @@ fn a_lock_of_the_daemon_that_is_a_link_or_a_pipe_makes_nothing_outside_and_nobod
             ran.code == Some(1) && ran.err.contains(&format!("it is {what}, and no regular file")),
             "{ran:?}"
         );
-        // Whoever runs something goes on without a waker.
+        // A command that runs something goes on without a waker.
         assert_eq!(desk.run(&["run", "one", "--follow"]).code, Some(0), "{what}");
         let doctor = desk.run(&["doctor"]);
         assert!(doctor.out.contains(&format!("jobs/daemon.lock: is {what}")), "{doctor:?}");
@@ -215,7 +215,7 @@ fn a_data_directory_that_is_a_link_is_used() {
 }
 
 #[test]
-fn what_jobs_write_is_for_nobody_but_their_owner() {
+fn what_jobs_write_is_readable_by_their_owner_only() {
     let desk = Desk::new();
     desk.flow("f", &flow_of("echo said; echo complained >&2"));
     // What is there already keeps the rights that it has.

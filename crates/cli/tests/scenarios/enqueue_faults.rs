@@ -32,7 +32,7 @@ fn with_fault(world: &World, call: &str, number: usize, arguments: &[&str]) -> O
     command.args(["-f", "-qq", "-e", "signal=none", "-e", &format!("trace={call}")]);
     command.args(["-e", &format!("inject={call}:error=EIO:when={number}"), "-o"]).arg(&record);
     let ran = Ran::of(command.arg("--").arg(env!("CARGO_BIN_EXE_tidewheel")).args(arguments));
-    let calls = fs::read_to_string(&record).unwrap();
+    let calls = fs::read_to_string(&record).expect("strace writes its record");
     calls.contains("(INJECTED)").then_some(ran)
 }
 

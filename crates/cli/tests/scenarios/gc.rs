@@ -6,7 +6,7 @@ use std::fs;
 use serde_json::{Value, json};
 
 use crate::by_hand::{Desk, Job, custom, job};
-use crate::runs::ONE;
+use crate::runs::{ONE, flow};
 
 const OLD: &str = "2026-01-01T00:00:00Z";
 
@@ -153,14 +153,15 @@ fn an_enqueue_that_did_not_finish_is_invisible_and_removed_after_a_day() {
     assert!(fs::exists(desk.in_jobs("scheduler.lock")).unwrap());
 }
 
-const TWO: &str = "id = \"t\"\nversion = \"v1\"\n[[nodes]]\nid = \"one\"\nrun = \"true\"\n\
-                   [[nodes]]\nid = \"two\"\nafter = [\"one\"]\nrun = \"true\"\n";
+fn two() -> String {
+    flow(&[("one", "true", ""), ("two", "true", "after = [\"one\"]")])
+}
 
 /// The manifest went at once, whatever the days, and the run was not listed any more.
 #[test]
 fn a_run_whose_record_is_lost_stays_with_all_of_its_jobs() {
     let desk = Desk::new();
-    desk.flow("one", ONE).flow("two", TWO);
+    desk.flow("one", ONE).flow("two", &two());
     let (lonely, pair) = (desk.enqueue(&["one"]), desk.enqueue(&["two"]));
     desk.wait(&format!("wf-{lonely}-one"));
     desk.wait(&format!("wf-{pair}-two"));
@@ -224,7 +225,7 @@ fn what_is_no_manifest_of_ours_among_the_manifests_stays() {
 #[test]
 fn a_gc_that_was_killed_is_finished_by_the_next_one() {
     let desk = Desk::new();
-    desk.flow("two", TWO);
+    desk.flow("two", &two());
     let run = desk.enqueue(&["two"]);
     desk.wait(&format!("wf-{run}-two"));
     let bin = desk.in_jobs("tmp");

@@ -68,13 +68,13 @@ impl Runnable {
                 Started::Over(work.split(list).map_or_else(Outcome::Failed, Outcome::FannedOut))
             }
             (Op::FanIn { reducer, .. }, Input::Items { items, is_whole }) => {
-                Started::Over(caught(|| match (reducer.fold)(&self.context_of(reducer), items)? {
+                Started::Over(caught(|| match reducer.fold.call()(&self.context_of(reducer), items)? {
                     Fold::Continue(_) if !is_whole => Err(unstable(items.len())),
                     Fold::Continue(value) | Fold::Halt(value) => Ok(value),
                 }))
             }
             (Op::FanIn { reducer, .. }, Input::Value(list)) => Started::Over(caught(|| {
-                match (reducer.fold)(&self.context_of(reducer), &(reducer.split)(list)?)? {
+                match reducer.fold.call()(&self.context_of(reducer), &(reducer.split)(list)?)? {
                     Fold::Continue(value) | Fold::Halt(value) => Ok(value),
                 }
             })),

@@ -154,7 +154,7 @@ impl<'a> Edges<'a> {
             let mut next: Vec<&Brief> = self.after.get(&job.id).into_iter().flatten().copied().collect();
             for artifact in &job.schedule.artifacts {
                 for scope in scopes(artifact, job) {
-                    // Whoever makes the same for the same leads to the same jobs.
+                    // Producers of one artifact with the same consumers lead to the same jobs.
                     if used.insert((artifact, scope)) {
                         next.extend(self.users.get(&(artifact, scope)).into_iter().flatten());
                     }

@@ -228,7 +228,7 @@ impl Resolved {
         [deadline, total, run_deadline].into_iter().flatten().min()
     }
 
-    /// Returns whether nothing runs, and nobody else has to be told, when it is too late for work under this policy.
+    /// Returns whether work under this policy that is too late ends without running anything and without telling a limit.
     #[must_use]
     pub fn only_fails_when_late(&self) -> bool {
         self.fallback.is_none() && self.idempotency_key.is_none() && self.on_failure != OnFailure::Pause

@@ -76,7 +76,7 @@ impl<T> Future for CaughtFuture<'_, T> {
 
 impl<T> Drop for CaughtFuture<'_, T> {
     fn drop(&mut self) {
-        // Nobody waits for the result of a future that is given up.
+        // No caller waits for the result of a future that is given up.
         drop(self.drop_future());
     }
 }

@@ -20,7 +20,7 @@ pub(crate) struct Assigned {
 #[derive(Debug)]
 struct Assignment {
     policy: Arc<Resolved>,
-    /// Why nobody knows its policy, and what its work fails with.
+    /// Why its policy cannot be found out, and what its work fails with.
     refusal: Option<Box<(Problem, Failure)>>,
     /// Whether the policy changes nothing: the work is called, and that is all.
     is_plain: bool,
@@ -63,7 +63,7 @@ impl Assigned {
         &self.nodes[node as usize].policy
     }
 
-    /// Returns what the work of a node fails with because nobody knows its policy.
+    /// Returns what the work of a node fails with because its policy cannot be found out.
     pub(crate) fn refusal(&self, node: NodeIx) -> Option<&Failure> {
         self.nodes[node as usize].refusal.as_deref().map(|(_, failure)| failure)
     }

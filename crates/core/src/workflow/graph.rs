@@ -173,7 +173,7 @@ impl Workflow {
         self.0.by_name.contains_key(name)
     }
 
-    /// Returns the names of components that a name is near to, for whoever misspelt one.
+    /// Returns the names of components that are spelt like a name, for error messages.
     #[must_use]
     pub fn names_near(&self, name: &str) -> Vec<String> {
         crate::query::nearest_names(name, self.0.by_name.keys().map(AsRef::as_ref))

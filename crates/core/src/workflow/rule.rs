@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use super::component::{Body, Component};
 use crate::fact::{Payload, Value};
-use crate::policy::Failure;
+use crate::policy::{Failure, Function};
 use crate::work::{Context, IntoWork, PortType, Work, split_list};
 
 /// A test of a fact.
@@ -241,9 +241,9 @@ type NextFn = dyn Fn(&Value, &Value) -> Result<Value, Failure> + Send + Sync;
 /// A reducer with its types left out.
 #[derive(Clone)]
 pub struct Reducer {
-    pub(crate) fold: Arc<FoldFn>,
+    pub(crate) fold: Function<FoldFn>,
     /// Begins to look for the item at which it halts; `None` if it never does.
-    pub(crate) look: Option<Arc<LookFn>>,
+    pub(crate) look: Option<Function<LookFn>>,
     pub(crate) wants_context: bool,
     pub(crate) takes: PortType,
     /// Takes a list apart into values of the reducer's type.
@@ -260,7 +260,7 @@ impl fmt::Debug for Reducer {
 #[derive(Clone)]
 pub(crate) struct Stateful {
     pub(crate) initial: Value,
-    pub(crate) next: crate::policy::Function<NextFn>,
+    pub(crate) next: Function<NextFn>,
 }
 
 impl fmt::Debug for Stateful {
@@ -351,9 +351,9 @@ impl Reducer {
             let item = item.read::<I>().map_err(|error| Failure::of(&error).code("type").non_retryable())?;
             Ok::<_, Failure>(reduce(context, accumulator, item).into_fold())
         });
-        let look: Option<Arc<LookFn>> = R::MAY_HALT.then(|| {
+        let look: Option<Function<LookFn>> = R::MAY_HALT.then(|| {
             let (initial, reduce) = (initial.clone(), Arc::clone(&reduce));
-            Arc::new(move || {
+            let begin: Arc<LookFn> = Arc::new(move || {
                 let (mut accumulator, reduce) = (Some(initial.clone()), Arc::clone(&reduce));
                 Box::new(move |context: &Context, item: &Value| {
                     let Some(before) = accumulator.take() else { return Ok(false) };
@@ -363,7 +363,8 @@ impl Reducer {
                     }
                     Ok(false)
                 }) as Look
-            }) as Arc<LookFn>
+            });
+            Function::new(begin)
         });
         let fold = move |context: &Context, items: &[Value]| {
             let mut accumulator = initial.clone();
@@ -375,7 +376,13 @@ impl Reducer {
             }
             Ok(Fold::Continue(Value::new(accumulator)))
         };
-        Self { fold: Arc::new(fold), look, wants_context, takes: PortType::of::<I>(), split: split_list::<I> }
+        Self {
+            fold: Function::new(Arc::new(fold)),
+            look,
+            wants_context,
+            takes: PortType::of::<I>(),
+            split: split_list::<I>,
+        }
     }
 }
 
@@ -392,6 +399,6 @@ impl Stateful {
             let input = input.read::<I>().map_err(|error| typed(&error))?;
             Ok(Value::new(next(state, input)))
         };
-        Self { initial: Value::new(initial), next: crate::policy::Function::new(Arc::new(next)) }
+        Self { initial: Value::new(initial), next: Function::new(Arc::new(next)) }
     }
 }

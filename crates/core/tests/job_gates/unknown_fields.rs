@@ -61,7 +61,7 @@ impl Numbers {
     }
 }
 
-/// Adds fields that nobody knows to some of the objects, and notes them.
+/// Adds unknown fields to some of the objects, and notes them.
 fn add_unknown(value: &mut Value, numbers: &mut Numbers, added: &mut Vec<(String, Value)>) {
     match value {
         Value::Object(object) => {

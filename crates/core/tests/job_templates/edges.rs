@@ -266,6 +266,6 @@ fn until_gate_without_a_gate_is_refused() {
         format!("[[nodes]]\nid = 'a'\nkind = 'gate'\nuses = 'control.gate.stop_condition'\n{until}{more}\n")
     };
     assert_eq!(problems(&stop("")), refused);
-    // A stop condition counts its attempts, whoever makes them.
+    // A stop condition counts its attempts, those of a person's retry included.
     assert!(expand(&stop("gates = [{ kind = 'script', script = 'x' }]")).is_ok());
 }

@@ -183,7 +183,7 @@ impl Drop for Sore {
     }
 }
 
-/// An error that panics when somebody asks what it says.
+/// An error whose `Display` panics.
 #[derive(Debug)]
 struct Mute;
 

@@ -107,7 +107,7 @@ impl Leader {
     ///
     /// While a group has a member the system gives its number to no new process. So a group without its leader is the
     /// recorded one, or one of a process that got the number after the recorded group was gone; that one has another
-    /// session, since the recorded session is gone with the supervisor and can be nobody's new one while it has members.
+    /// session, since the recorded session is gone with the supervisor and no other process can get its number while it has members.
     fn led(&self, process: &Process) -> bool {
         if process.group != self.id.as_raw_pid() {
             return false;

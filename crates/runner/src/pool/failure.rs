@@ -10,7 +10,7 @@ pub(super) const TASK: &str = "workers";
 pub(super) const MOST_ABANDONED: usize = 256;
 
 /// The task of a piece ended before the piece did: something around the work panicked, or the runtime shut down. Then
-/// another attempt is of no use: nobody is there who could make it.
+/// another attempt is of no use: there is no worker that could make it.
 pub(super) fn lost() -> Failure {
     if std::thread::panicking() {
         return Failure::new("its task panicked").code("panic");

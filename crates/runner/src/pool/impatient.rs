@@ -47,7 +47,7 @@ impl Pool {
         }
     }
 
-    /// Tells whoever handed a piece in that it failed without a slot.
+    /// Tells the caller that handed a piece in that it failed without a slot.
     pub(super) fn fail(&self, job: Job, why: Failure) {
         self.timers.supervisor().call(TASK, || job.sink.ended(job.place, Outcome::Failed(why)));
     }

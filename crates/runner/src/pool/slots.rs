@@ -425,7 +425,7 @@ mod tests {
         let mut items: Vec<usize> = calls.try_iter().collect();
         items.sort_unstable();
         assert_eq!(items, [0, 1, 2, 3, 4]);
-        let trouble = pool.timers.supervisor().trouble().expect("it is told");
+        let trouble = pool.timers.supervisor().trouble().expect("it is reported");
         assert!(trouble.contains("no thread"), "{trouble}");
     }
 

@@ -235,7 +235,7 @@ impl Worker {
         drop(state);
         // Of a piece that was given up, the end was told then.
         if let (Some(execution), Some(_)) = (followed, &out) {
-            // A subscriber that panics must not keep the result from whoever waits for it.
+            // A subscriber that panics must not keep the result from its waiters.
             self.pool.timers.supervisor().call(TASK, || execution.stop(&outcome));
         }
         {

@@ -184,7 +184,7 @@ impl Core {
             supervisor.spawn("lease keeper", move |_| Arc::clone(&owner).stay_owner()),
             supervisor.spawn("store watcher", move |restarts| {
                 if restarts > 0 {
-                    // Runs that it had claimed and not loaded are this process's, and nobody drives them.
+                    // Runs that it had claimed and not loaded belong to this process, and no task drives them.
                     watcher.set_unsure();
                 }
                 Arc::clone(&watcher).watch_store()

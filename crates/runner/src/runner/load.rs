@@ -63,7 +63,7 @@ impl Core {
                     drop(tokio::spawn(async move {
                         let claiming = Box::pin(loading.core.claim_one(&loading.id, given.as_ref(), wake));
                         let opened = CaughtFuture::new(claiming).await.unwrap_or_else(|panic| {
-                            // It may be this process's by now, and nobody drives it.
+                            // It may belong to this process by now, and no task drives it.
                             loading.core.set_unsure();
                             loading.core.look.notify_one();
                             tracing::error!(run = %loading.id, why = panic.message, "loading a run panicked");

@@ -48,7 +48,7 @@ impl Runner {
     /// ```
     ///
     /// # Errors
-    /// Nobody waits for it, or the store failed. Where no process that knows the workflow drives the run, the result is
+    /// No work waits for it, or the store failed. Where no process that knows the workflow drives the run, the result is
     /// stored until one does.
     pub async fn complete<T: Payload>(&self, token: &Token, value: T) -> Result<(), CommandError> {
         let value = Value::new(value);
@@ -60,7 +60,7 @@ impl Runner {
     /// Ends an attempt at a piece of work from outside: it failed. Its policy says what follows.
     ///
     /// # Errors
-    /// Nobody waits for it, or the store failed.
+    /// No work waits for it, or the store failed.
     pub async fn fail(&self, token: &Token, failure: Failure) -> Result<(), CommandError> {
         let text = to_raw_value(&failure).expect("invariant: a failure has no key that is not a string");
         let asked = Asked::Fail { token: token.to_string(), failure: text };
@@ -70,7 +70,7 @@ impl Runner {
     /// Says that a piece of work that somebody outside has is alive.
     ///
     /// # Errors
-    /// Nobody waits for it, or the store failed.
+    /// No work waits for it, or the store failed.
     pub async fn heartbeat(&self, token: &Token) -> Result<(), CommandError> {
         let asked = Asked::Heartbeat { token: token.to_string() };
         self.end_outside(token, &asked, || Said::Alive).await

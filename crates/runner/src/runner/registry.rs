@@ -41,7 +41,7 @@ impl Core {
         let key = (workflow.name().to_owned(), workflow.version());
         if let Some(known) = self.registered(workflow.name(), workflow.version()) {
             check_unchanged(&known.workflow, workflow)?;
-            // A run that started before made the definition known, and its own options are nobody else's.
+            // A run that started before made the definition known, and its own options are for it alone.
             if kept.holds_what_is_not_stored() && !known.options.holds_what_is_not_stored() {
                 let (workflow, definition) = (known.workflow.clone(), Arc::clone(&known.definition));
                 let registered = Registered { workflow, options: kept, definition };

@@ -38,7 +38,7 @@ impl Core {
             return Err(StartError::Closed);
         }
         let was_known = self.registered(workflow.name(), workflow.version()).is_some();
-        // What this run is given is its own, and nobody else's: others get what the workflow was registered with.
+        // What this run is given is for it alone: others get what the workflow was registered with.
         self.register_for(workflow, options)?;
         let started = self.start_registered(id, workflow, options, input, is_new).await;
         if let Err(StartError::Changed { .. } | StartError::OtherWorkflow { .. }) = &started

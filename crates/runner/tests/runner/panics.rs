@@ -274,7 +274,7 @@ async fn a_panic_in_the_task_that_keeps_the_lease_is_reported_and_the_lease_is_k
     assert!(runner.trouble().is_some_and(|trouble| trouble.contains("the lease keeper panicked once")));
     gate.open(1);
     assert_eq!(run.result::<i64>("inc").await.unwrap(), 2);
-    assert_eq!(gate.count(), 1, "nobody took it away");
+    assert_eq!(gate.count(), 1, "it was not taken away");
     runner.shutdown().await;
 }
 
@@ -284,7 +284,7 @@ async fn a_panic_in_a_commit_crashes_the_runs_of_that_commit_and_they_are_taken_
     let runner = open(&store, RunnerOptions::new()).await;
     let run = runner.start("first", &numbers()).await.unwrap();
     store.fail_nth(Call::Append, 1, PANIC);
-    // Whoever gave the input learns that it is not stored.
+    // The caller that gave the input learns that it is not stored.
     let first = run.input(1_i64).await;
     if first.is_err() {
         run.input(1_i64).await.unwrap();
@@ -295,7 +295,7 @@ async fn a_panic_in_a_commit_crashes_the_runs_of_that_commit_and_they_are_taken_
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_panic_in_the_limiter_keeps_nobody_waiting() {
+async fn a_panic_in_the_limiter_keeps_no_work_waiting() {
     for call in [Call::Shared, Call::PutShared] {
         let store = Arc::new(FaultyStore::new(memory()));
         let runner = open(&store, RunnerOptions::new()).await;

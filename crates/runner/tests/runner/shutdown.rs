@@ -113,7 +113,7 @@ fn failing(name: &str, on_failure: OnFailure) -> Workflow {
         .add(step("pay", |_: i64| Err::<i64, _>(Failure::new("no money"))))
         .policy(policy::name("pay"), Policy::new().on_failure(on_failure))
         .build()
-        .unwrap()
+        .expect("a sound workflow")
 }
 
 #[tokio::test(start_paused = true)]

@@ -32,7 +32,7 @@ pub(crate) fn join(transaction: &mut Transaction<'_>, lease: Span) -> Result<Joi
 }
 
 /// Gives an owner another lease, if it is one. Whether it comes late by its own clock does not matter: its runs are its
-/// own until somebody else has ended it.
+/// own until another process has ended it.
 pub(crate) fn renew(
     transaction: &mut Transaction<'_>,
     owner: OwnerId,

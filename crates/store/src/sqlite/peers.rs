@@ -1,5 +1,5 @@
-//! The other owners of a database on this machine: the lock of one that has died is free, and whoever looks sees it
-//! at once. It rings for nobody and takes nothing.
+//! The other owners of a database on this machine: the lock of one that has died is free, which a look shows
+//! at once. It wakes no process and takes nothing.
 
 use std::collections::BTreeSet;
 use std::ffi::OsString;

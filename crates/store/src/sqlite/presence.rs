@@ -15,7 +15,7 @@ use crate::sqlite::bell::{Listener, Ringer};
 use crate::sqlite::peers::{LOCK, OWNER, is_free};
 use crate::watch::{Renewal, Watch};
 
-/// Files beside a database are for whoever made them, as the database is; a person may allow others more.
+/// Files beside a database are for the user that made them, as the database is; a person may allow others more.
 pub(crate) const MODE_OF_FILES: u32 = 0o600;
 
 /// How the name of a note of an execution begins.
@@ -114,7 +114,7 @@ impl Roster {
         let path = self.folder.join(format!("{EXECUTES}{key}-{work}"));
         let noted = File::options().append(true).create(true).mode(MODE_OF_FILES).open(path);
         if let Err(error) = noted {
-            // Then nobody suspects it, and it is lost as often as it likes.
+            // Then no process suspects it, and it may be lost again and again.
             tracing::warn!(%error, work, "it cannot be noted that work which was lost before is executed");
         }
     }

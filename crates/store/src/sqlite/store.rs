@@ -41,7 +41,7 @@ use crate::time::StoreTime;
 /// How many requests may wait for the writer; more wait with their callers.
 const WAITING_AT_MOST: usize = 4_096;
 
-/// The folder beside a database is for whoever made it.
+/// The folder beside a database is for the user that made it.
 const MODE_OF_FOLDERS: u32 = 0o700;
 
 /// Keeps runs in one file, for any number of processes on one machine.

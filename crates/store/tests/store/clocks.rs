@@ -1,4 +1,4 @@
-//! Processes whose clocks disagree: nobody takes what is another's, and nobody keeps what it has lost.
+//! Processes whose clocks disagree: none takes a run of another, and none keeps a run that it has lost.
 
 use std::sync::Arc;
 
@@ -79,7 +79,7 @@ async fn clocks_that_are_an_hour_apart_take_nothing_from_either_process() {
     }
 }
 
-/// Whoever was away finds others renewed, or not yet: none of that is theirs to judge before a lease went by.
+/// A process that was away finds others renewed, or not yet: it judges none of that before a lease went by.
 #[tokio::test]
 async fn a_process_that_was_suspended_takes_nothing_and_keeps_nothing() {
     let place = Place::new();

@@ -73,7 +73,7 @@ async fn the_runs_of_a_process_that_was_killed_are_free_at_once() {
     assert!(store.renew(owner, LEASE).await.unwrap().unwrap().is_alone);
 }
 
-/// A process that is killed can tell nobody, and those that live need not wait until they renew.
+/// A killed process sends no message, and those that live need not wait until they renew.
 #[tokio::test]
 async fn the_death_of_a_process_alerts_the_others() {
     let place = Place::new();
@@ -137,7 +137,7 @@ async fn a_process_that_is_stopped_in_the_middle_of_a_write_is_named() {
         let error = store.send(command("a")).await.unwrap_err();
         assert_eq!(std::error::Error::source(&error).unwrap().to_string(), expected);
         assert_eq!(obstacle::<()>(Err(error)), Some(Unavailable::Busy));
-        // Whoever reads is not held up.
+        // Readers are not held up.
         assert!(store.find(&RunId::new("a")).await.unwrap().is_some());
     }
     other.go_on();
@@ -147,7 +147,7 @@ async fn a_process_that_is_stopped_in_the_middle_of_a_write_is_named() {
 
 /// Wherever it stands: nothing waits for ever, and all goes on when it does.
 #[tokio::test]
-async fn a_process_that_is_stopped_anywhere_holds_up_nobody_for_ever() {
+async fn a_process_that_is_stopped_anywhere_holds_up_no_other_for_ever() {
     let stops: usize = std::env::var("TIDEWHEEL_TEST_STOPS").map_or(20, |text| text.parse().unwrap());
     let place = Place::new();
     let store = place.try_open(&Options::new().patience(Duration::from_millis(200))).unwrap();

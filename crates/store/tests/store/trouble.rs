@@ -44,7 +44,7 @@ async fn somebody_who_writes_too_long_is_waited_for_so_long_and_no_longer() {
     write(&store, more(&lease, 1)).await.unwrap().unwrap();
 }
 
-/// A process that is stopped while it has its turn, and not in the middle of a write, holds up nobody.
+/// A process that is stopped while it has its turn, and not in the middle of a write, holds up no other.
 #[tokio::test]
 async fn a_turn_that_does_not_come_is_not_needed() {
     let place = Place::new();

@@ -33,7 +33,7 @@ pub enum DiskOp {
     Sync(String),
     /// Everything was synced.
     SyncAll,
-    /// The process said something to whoever listens.
+    /// The process printed something.
     Said(String),
 }
 

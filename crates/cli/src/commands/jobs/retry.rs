@@ -117,7 +117,8 @@ pub(crate) fn warn_of_old_text(opened: &Opened, run: &RunId) {
         ));
         return;
     }
-    let is_there = source.map_or(flow.is_some(), |source| opened.place.root.join(&source.file).exists());
+    let is_there =
+        source.map_or_else(|| flow.is_some(), |source| opened.place.root.join(&source.file).exists());
     let what = if is_there { "has changed" } else { "is gone" };
     output::warning(&format!(
         "template `{name}` {what} since run {run} was enqueued; a retry runs the text of then"

@@ -155,7 +155,8 @@ impl Tail<'_> {
         let watch = Watch::directory(&self.opened.place.data.join("jobs").join(self.job.as_str()));
         let lent = self.opened.lend_slot();
         if lent.is_some() {
-            self.opened.pass()?.iter().for_each(|trouble| output::warning(trouble));
+            let passed = self.opened.pass()?;
+            passed.warnings.iter().chain(&passed.errors).for_each(|trouble| output::warning(trouble));
         }
         loop {
             // What is written before the job is over is there once it is over.

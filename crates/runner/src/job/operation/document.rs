@@ -104,7 +104,7 @@ fn is_changed(checkout: &Checkout, path: &str, known: &[Option<Vec<u8>>]) -> Res
         Ok(Some(found)) => !known.contains(&Some(found)),
         // What is not there was removed, or never checked out; nothing of it can get lost.
         Ok(None) => false,
-        // A link, a directory, or something else that nobody has committed so.
+        // A link, a directory, or something else that no commit has.
         Err(_) => true,
     })
 }

@@ -117,7 +117,7 @@ impl Scheduler {
                 ended.list.retain(|(record, _)| record.id != *id);
                 ended.fail(id.clone(), error);
             }
-            // A run has one pass for all that waits, and what it says is told once.
+            // A run has one pass for all that waits, so its report is printed once.
             if let Some((_, told)) = ended.list.last_mut() {
                 told.errors.extend(ticked.errors);
             }

@@ -49,7 +49,7 @@ impl Scheduler {
     /// Makes the logs of a job that has written nothing: the record names them, and a reader finds them empty.
     fn make_logs(&self, id: &JobId) {
         for name in ["stdout.log", "stderr.log"] {
-            // What is in the way of a log is told where something is written to it.
+            // The writer of a log reports what is in its way.
             drop(LogFile::open(&self.directory_of(id).join(name), self.options.log_limit));
         }
     }

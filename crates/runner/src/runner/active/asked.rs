@@ -292,7 +292,7 @@ impl Active {
         }
         state.asking.clear();
         for early in std::mem::take(&mut state.early).into_values() {
-            // What was asked through the store is there for whoever has the run next; others ask again.
+            // What was asked through the store is there for the next owner of the run; callers in this process ask again.
             if let By::Caller(ack) = early.by {
                 drop(ack.send(Err(Lost::Crashed("it was given back".to_owned()))));
             }

@@ -28,7 +28,7 @@ use crate::runner::options::Checkpoints;
 
 pub(in crate::runner) struct Active {
     this: Weak<Self>,
-    /// For whoever may keep it longer than the run is here.
+    /// For timers and lists that may keep it longer than the run is here.
     pub(super) link: Arc<Link>,
     pub(super) core: Arc<Core>,
     pub(super) id: RunId,

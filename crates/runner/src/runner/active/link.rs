@@ -1,4 +1,4 @@
-//! A way to a run for whoever may keep it for long: timers, and lists of who waits. It keeps none of the memory of a run that
+//! A way to a run for timers and lists of waiters, which may keep it for long. It keeps none of the memory of a run that
 //! has left this process.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};

@@ -10,7 +10,7 @@ use tokio::sync::oneshot;
 use super::life::Active;
 use super::state::Mode;
 
-/// What somebody outside sees when they ask for a result.
+/// What a caller sees when it asks for a result.
 pub(in crate::runner) enum Seen {
     Value(Value),
     Failed(Box<Failure>),
@@ -25,7 +25,7 @@ pub(in crate::runner) enum Seen {
 }
 
 impl Active {
-    /// Returns what a component has for the last input, as far as it is stored; or somebody to wait for.
+    /// Returns what a component has for the last input, as far as it is stored; or a channel to wait on.
     pub(in crate::runner) fn see(&self, component: &str) -> Seen {
         let mut state = self.lock();
         if let Mode::Gone { .. } = state.mode {

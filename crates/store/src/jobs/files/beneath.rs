@@ -23,7 +23,7 @@ pub(super) struct Root {
 /// No file of ours is larger.
 pub(super) const MAX_FILE: u64 = 4 << 20;
 
-/// The rights of new files: records, logs and payloads are for nobody but their owner.
+/// The rights of new files: only their owner reads records, logs and payloads.
 pub(super) const FILE_MODE: Mode = Mode::from_raw_mode(0o600);
 
 /// The rights of new directories.

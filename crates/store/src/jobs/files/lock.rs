@@ -16,7 +16,7 @@ use super::signature::Found;
 use super::{aside, layout, obstacle};
 use crate::jobs::JobStoreError;
 
-/// Waits for the lock of the turns. A process that waits for longer than a second is told who holds it.
+/// Waits for the lock of the turns. After a second the waiting process learns which process holds it.
 pub(super) fn turn(root: &Root, tell: Option<TellOfWait>) -> Result<File, JobStoreError> {
     let fail = |source| turn_error(root, source);
     loop {

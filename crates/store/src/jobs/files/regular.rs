@@ -42,7 +42,7 @@ impl Access {
     }
 }
 
-/// Opens a regular file beneath a directory. The directory itself may be a link: whoever names it has chosen it.
+/// Opens a regular file beneath a directory. The directory itself may be a link: the caller chose it.
 ///
 /// # Errors
 /// It is a link, a pipe, a socket, a device or a directory, which the error says; a link is on the way to it; or the
@@ -60,7 +60,7 @@ pub fn open_regular(directory: &Path, path: &Path, access: Access) -> io::Result
     let file = match open_without_links(&folder, path, flags, mode) {
         Ok(fd) => File::from(fd),
         Err(Errno::LOOP | Errno::XDEV) => return Err(named(directory, path, "a link is on the way to it")),
-        // What has no other end, or is no file at all, says so in words that nobody looks for.
+        // What has no other end, or is no file at all, says so in words that do not name the cause.
         Err(error @ (Errno::NXIO | Errno::ISDIR | Errno::NODEV)) => {
             return Err(named(directory, path, &error.to_string()));
         }
@@ -89,7 +89,7 @@ pub fn read_regular(directory: &Path, path: &Path, most: u64) -> io::Result<Opti
     Ok(Some(bytes))
 }
 
-/// Makes a directory with all above it beneath a data directory, for nobody but its owner, and lets the disk have each
+/// Makes a directory with all above it beneath a data directory, for its owner only, and lets the disk have each
 /// name that was missing. No link is followed.
 ///
 /// # Errors

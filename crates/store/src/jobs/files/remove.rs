@@ -314,7 +314,7 @@ pub(super) fn remove(folders: &mut Folders<'_>, folder: &str, name: &str) -> io:
     }
 }
 
-/// Returns whether a supervisor holds the run lock of a job. Whoever has the turn keeps others from taking it.
+/// Returns whether a supervisor holds the run lock of a job. The holder of the turn keeps other processes from taking it.
 fn is_held(folders: &mut Folders<'_>, id: &JobId) -> io::Result<bool> {
     const FLAGS: OFlags = OFlags::RDWR.union(OFlags::NOFOLLOW).union(OFlags::NONBLOCK).union(OFlags::CLOEXEC);
     let is_folder = |found: super::signature::Found| found.kind == FileType::Directory;

@@ -47,7 +47,7 @@ impl Files {
         let fail = |source| JobStoreError::Io { verb: "open", path: data.join(layout::JOBS), source };
         folders.make(".", layout::JOBS).and_then(|_| folders.make(layout::JOBS, "runs")).map_err(fail)?;
         if !index::is_there(root) {
-            // Until the first turn is over, whoever made these may have died before the disk had their names: a run that
+            // Until the first turn is over, the process that made these may have died before the disk had their names: a run that
             // is enqueued must not be in a directory that is not there after a crash.
             folders.change(".");
             folders.change(layout::JOBS);

@@ -84,7 +84,7 @@ impl FilesTurn<'_> {
         let removed = match remove(&mut folders, disk) {
             Ok(removed) => removed,
             Err(error) => {
-                // The note stays: whoever comes next reads these records again.
+                // The note stays: the next process reads these records again.
                 self.index = None;
                 return Err(error);
             }
@@ -124,7 +124,7 @@ impl Turn for FilesTurn<'_> {
     fn all(&mut self) -> Result<Jobs, JobStoreError> {
         let root = self.store.there()?;
         match self.fresh_index(root).and_then(|index| index.all(root)) {
-            // Whoever wants to make room has to see what there is.
+            // A gc that wants to make room has to see what there is.
             Err(error) if error.lacks_room() => Ok(scan::scan(root)?.all()),
             jobs => jobs,
         }
@@ -164,7 +164,7 @@ impl Turn for FilesTurn<'_> {
         let committed = match commit::commit(root, disk, &batch) {
             Ok(committed) => committed,
             Err(error) => {
-                // The note stays: whoever comes next reads these records again.
+                // The note stays: the next process reads these records again.
                 self.index = None;
                 return Err(error);
             }
