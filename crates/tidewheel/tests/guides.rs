@@ -109,7 +109,7 @@ async fn the_table_of_policies_says_where_each_field_acts() {
         let workflow = Workflow::new("w")
             .add(step("work", |x: i64| async move { x }))
             .add(compensation("undo_booking", |_: i64| {}))
-            .policy(tidewheel::policy::name("nobody"), policy.clone())
+            .policy(tidewheel::policy::predicate(|_| false), policy.clone())
             .build()
             .unwrap();
         let alone = check_policy(&policy.resolved().unwrap()).is_ok();

@@ -39,12 +39,6 @@ fn work(home: &Home, run: &str, component: &str) -> String {
 #[test]
 fn a_run_that_nobody_drives_gets_the_row_and_its_next_owner_obeys() {
     let home = home();
-    let ran = runs(&home, &["cancel", "refund-1", "--wait", "10ms"]).succeeded();
-    assert_snapshot!(ran, @"
-    refund-1 was asked to cancel. No process drives it now; the next one that knows
-    workflow refunds version 1 will do so; none came within 10ms.
-    ");
-    assert_eq!(rows(&home, "orders.db"), [r#"refund-1 cancel "cancel""#]);
     assert_snapshot!(runs(&home, &["pause", "refund-1", "--no-wait"]).succeeded(), @"
     refund-1 was asked to pause. No process drives it now; the next one that knows
     workflow refunds version 1 will do so.
@@ -62,6 +56,18 @@ fn a_run_that_nobody_drives_gets_the_row_and_its_next_owner_obeys() {
       "status": "waiting"
     }
     "#);
+    let ran = runs(&home, &["cancel", "refund-1", "--wait", "10ms"]).succeeded();
+    assert_snapshot!(ran, @"
+    refund-1 was asked to cancel. No process drives it now; the next one that knows
+    workflow refunds version 1 will do so; none came within 10ms.
+    ");
+    let asked = ["refund-1 pause", "refund-1 resume", "refund-1 cancel"];
+    let rows = rows(&home, "orders.db");
+    assert!(rows.len() == 3 && rows.iter().zip(asked).all(|(row, asked)| row.starts_with(asked)), "{rows:?}");
+    // Behind the cancel nothing else would have an effect.
+    let refused = runs(&home, &["pause", "refund-1", "--no-wait"]);
+    assert_eq!(refused.code, Some(1), "{refused}");
+    assert_snapshot!(refused.err, @"error[TW0017]: Run `refund-1` is waiting: a command that was sent before cancels it.");
     let told = runs(&home, &["explain", "refund-1"]).succeeded().out;
     for word in ["asked it to cancel", "asked it to pause", "asked it to resume"] {
         assert!(told.contains(word), "{told}");

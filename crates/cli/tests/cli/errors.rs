@@ -143,7 +143,7 @@ fn each_is_told_with_its_code() {
     error[TW0010]: `bad.toml` is no store of Tidewheel: file is not a database.
     --- exit code 1
 
-    error[TW0011]: The store `newer.db` has version 999, and this release knows 4 only.
+    error[TW0011]: The store `newer.db` has version 999, and this release knows 6 only.
     hint: Use the release that your programs use, or a later one.
     --- exit code 1
 

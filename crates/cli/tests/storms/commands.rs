@@ -144,7 +144,7 @@ pub(crate) fn all() -> Vec<Case> {
             "runs gc",
             |world| {
                 over(world);
-                words(&["runs", "gc", "--days", "0", "--yes"])
+                words(&["runs", "gc", "--days", "0"])
             },
             |world, _| is_empty(world),
         ),

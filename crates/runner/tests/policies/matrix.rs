@@ -166,7 +166,7 @@ fn workflow(cell: Cell, calls: &Calls) -> Workflow {
         Workflow::new("w").add(step("work", work)).add(step("after", |x: i64| x * 10).after("work"));
     let wrong = Policy::new().max_retries(7).timeout("1ms").fallback_value(-1);
     let builder = match cell.source() {
-        "workflow" => builder.policy(cell.matcher(), cell.policy()).policy(policy::name("work"), wrong),
+        "workflow" => builder.policy(policy::name("work"), wrong).policy_first(cell.matcher(), cell.policy()),
         "none" => builder,
         _ => builder.policy(policy::name("work"), wrong),
     };

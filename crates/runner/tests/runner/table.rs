@@ -95,6 +95,7 @@ async fn standing(status: Status) -> Standing {
     let (gate, (tokens, mut handed_out)) = (Gate::new(), tokio::sync::mpsc::unbounded_channel());
     let is_over = matches!(status, Status::Completed | Status::Failed);
     let workflow = if is_over { quick() } else { slow(&gate, &tokens) };
+    let mut events = runner.subscribe();
     let run = runner.start("first", &workflow).await.expect("sound");
     let mut token = None;
     if status != Status::Waiting {
@@ -105,6 +106,8 @@ async fn standing(status: Status) -> Standing {
     } else if status != Status::Waiting {
         gate.began().await;
         token = handed_out.recv().await;
+        // The step has handed out its token; that it waits is stored after that.
+        while !events.recv().await.expect("sound").event.contains("runnable_held") {}
     }
     match status {
         Status::Running | Status::Waiting | Status::Completed | Status::Failed => {}

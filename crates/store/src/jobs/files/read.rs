@@ -86,7 +86,8 @@ pub(super) fn is_missed(root: &Root, id: &JobId) -> bool {
         let runs = rest.match_indices('-').filter_map(|(at, _)| RunId::new(&rest[..at]).ok());
         runs.into_iter().any(|run| has_manifest(root, &run))
     };
-    was_started(root, id) || id.as_str().strip_prefix("wf-").is_some_and(has_run)
+    let lock = root.look(&layout::of_job(id, layout::RUN_LOCK));
+    lock.is_ok_and(|found| found.is_some()) || id.as_str().strip_prefix("wf-").is_some_and(has_run)
 }
 
 /// Returns whether a job was started, by what only a start makes.
