@@ -125,7 +125,7 @@ async fn g14_a_field_that_cannot_act_is_refused_wherever_it_comes_from() {
 
         // Of a run with a store.
         let runner = Runner::in_memory(RunnerOptions::new()).await.unwrap();
-        let workflow = governed([component()], policy::name("nobody"), policy.clone());
+        let workflow = governed([component()], policy::predicate(|_| false), policy.clone());
         match runner.start("r", &workflow).await {
             Ok(_) => assert!(!is_refused(Place::Store), "{field}"),
             Err(StartError::Policies(problems)) => {
