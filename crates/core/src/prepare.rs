@@ -439,7 +439,7 @@ impl Run {
         if self.graph.node(node).is_read {
             return Ok(self.meta_from(node, meta, self.read.get(&node).map_or(&[], Vec::as_slice)));
         }
-        // What nobody reads is not kept apart.
+        // Facts that no component reads are not kept apart.
         let made = (0..).zip(&self.facts).filter(|(_, row)| row.node == Some(node));
         let facts: Vec<FactIx> = made.map(|(fact, _)| fact).collect();
         Ok(self.meta_from(node, meta, &facts))

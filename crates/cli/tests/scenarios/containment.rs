@@ -301,7 +301,7 @@ fn what_a_job_puts_in_the_place_of_its_files_keeps_neither_its_end_nor_another_j
         assert!(desk.in_jobs(&id).join("outcome.json").is_file(), "{id}");
         assert!(desk.events(&id).iter().any(|(_, name)| name == "completed"), "{id}");
     }
-    // What was in one is kept, and what was done is told.
+    // The scheduler keeps what was in one, and names what it moved.
     for (id, file) in [("event-full", "events.jsonl"), ("outco-full", "outcome.json")] {
         let id = format!("wf-{run}-{id}");
         let kept = desk.in_jobs(&id).join(format!(".in-the-way.{file}/mine"));

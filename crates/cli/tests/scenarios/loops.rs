@@ -315,7 +315,7 @@ fn a_retry_of_a_person_fills_the_budget_of_a_loop_again() {
     assert_eq!(ran.code, Some(0), "{ran:?}");
     assert_eq!(desk.run(&["jobs", "wait", &format!("run:{run}")]).code, Some(10));
     assert_eq!(desk.lines("log").len(), 6, "as many rounds as at first");
-    // What really blocks it is told while it is followed, and not only its status.
+    // The follower prints what really blocks the job, and not only its status.
     let told = desk.run(&["run", "f", "--follow"]).out;
     let says = "enough: blocked_by_dependency: the 2 retries that its `retry.budget` allows were used\n";
     assert!(told.contains(says), "{told}");

@@ -161,8 +161,8 @@ pub fn tag(tag: impl Into<String>) -> Matcher {
     Matcher::Tag(tag.into())
 }
 
-/// Matches whatever a function says. It is called only for nodes that no earlier rule matched. Where it panics, nobody
-/// knows which policy a node has: `build` and the start of a run refuse it by name, and work that runs nevertheless fails.
+/// Matches whatever a function says. It is called only for nodes that no earlier rule matched. Where it panics,
+/// the policy of a node cannot be found out: `build` and the start of a run refuse it by name, and work that runs nevertheless fails.
 ///
 /// ```
 /// # use tidewheel_core as tidewheel;

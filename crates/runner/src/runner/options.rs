@@ -287,8 +287,8 @@ impl StartOptions {
         self
     }
 
-    /// Gives the run values from outside. They are never stored: whoever resumes the run gives them again. They are those of
-    /// this process: a run that another process drives has that process's, until this one takes it up.
+    /// Gives the run values from outside. They are never stored: the program that resumes the run gives them again. They
+    /// are those of this process: a run that another process drives has that process's, until this one takes it up.
     #[must_use]
     pub fn context(mut self, context: RunContext) -> Self {
         self.context = context;

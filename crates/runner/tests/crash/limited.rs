@@ -233,7 +233,7 @@ async fn to_its_end(runner: Runner, generation: usize, number: usize) {
     loop {
         match run.wait().await.unwrap() {
             Status::Completed | Status::Failed => return,
-            // It was lost too often; whoever kills the process knows that the step is not to blame.
+            // It was lost too often; the test kills the process, so the step is not to blame.
             Status::Parked => drop(run.resume().await.unwrap()),
             // Nobody has it while somebody outside has its work.
             Status::Waiting => tokio::time::sleep(Duration::from_millis(5)).await,

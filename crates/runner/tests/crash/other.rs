@@ -312,7 +312,7 @@ async fn one_of(
 ) -> Result<(), Box<dyn std::error::Error + Send + Sync>> {
     let run = runner.start(run_id(generation, number).as_str(), workflow_of(number)).await?;
     for (key, input) in inputs_of(number).into_iter().enumerate() {
-        // It was lost too often; whoever kills the process knows that the step is not to blame.
+        // It was lost too often; the test kills the process, so the step is not to blame.
         while let Err(error) = run.input_keyed(key.to_string(), input).await {
             match error {
                 // Another process may have resumed it since.
