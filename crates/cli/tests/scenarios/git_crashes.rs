@@ -335,3 +335,28 @@ fn a_worktree_that_git_does_not_recognise_any_more_is_made_anew() {
     assert_eq!(end.end(), ("succeeded", Some(0)), "{}", end.summary);
     assert!(tree.join("README.md").exists());
 }
+
+#[test]
+fn a_worktree_whose_git_was_killed_in_its_last_file_stands_in_the_way_of_no_other() {
+    let desk = repository();
+    let cut_off = |name: &str, reason: &str| {
+        let path = desk.outside().join(name);
+        let add = ["worktree", "add", "-q", "--lock", "--reason", reason, "--detach", path.to_str().unwrap()];
+        desk.git(&add);
+        // Until this file is written, every command of git that looks at all worktrees fails.
+        fs::write(desk.path(&format!(".git/worktrees/{name}/commondir")), "").unwrap();
+    };
+    cut_off("ours", "tidewheel is making it");
+    let end = ended(&desk, builtin("n", "worktree.prepare", "args = { slug = 'alpha' }"));
+    assert_eq!(end.end(), ("succeeded", Some(0)), "{}", end.summary);
+    assert!(!desk.path(".git/worktrees/ours").exists());
+    // One that a person was making is not ours to remove.
+    cut_off("theirs", "initializing");
+    let end = ended(&desk, builtin("n", "worktree.prepare", "args = { slug = 'beta' }"));
+    assert_eq!(end.end(), ("failed", Some(1)));
+    let wanted = "failed to read .git/worktrees/theirs/commondir: Success; a git was killed while it made that \
+                  worktree: remove the directory of that file and retry";
+    assert!(end.summary.ends_with(wanted), "{}", end.summary);
+    fs::remove_dir_all(desk.path(".git/worktrees/theirs")).unwrap();
+    assert_eq!(again(&desk, &end.id).end(), ("succeeded", Some(0)));
+}

@@ -2,6 +2,7 @@
 //! retries long enough ends where an undisturbed run ends.
 #![expect(clippy::unwrap_used, reason = "a test that cannot set itself up has failed")]
 
+use std::fmt::Write as _;
 use std::fs;
 use std::process::Command;
 use std::time::{Duration, Instant};
@@ -100,7 +101,7 @@ fn through(world: &World, kill: &mut dyn FnMut() -> Option<()>) {
     let mut retries = 0;
     let until = Instant::now() + Duration::from_secs(120);
     loop {
-        assert!(Instant::now() < until, "{run} is not over");
+        assert!(Instant::now() < until, "{run} is not over: {}", explained(world, &run));
         if kill().is_none() {
             // Nobody is killed any more, so that there is nothing to do but to wait.
             std::thread::sleep(Duration::from_millis(5));
@@ -131,6 +132,19 @@ fn through(world: &World, kill: &mut dyn FnMut() -> Option<()>) {
         let ran = world.run(&["jobs", "retry", &format!("wf-{run}-{root}")]);
         assert_eq!(ran.code, Some(0), "{ran:?}");
     }
+}
+
+/// Returns what the jobs of a run that have not succeeded wait for, and the processes that are left.
+fn explained(world: &World, run: &str) -> String {
+    let mut text = String::new();
+    for id in NODES.iter().map(|node| format!("wf-{run}-{node}")) {
+        if world.status(&id) != "succeeded" {
+            let ran = world.run(&["jobs", "explain", &id]);
+            let _ = writeln!(text, "{}{}", ran.out, ran.err);
+        }
+    }
+    let _ = writeln!(text, "processes: {:?}", world.processes());
+    text
 }
 
 /// The nodes in the order in which they run.

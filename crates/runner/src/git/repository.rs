@@ -14,8 +14,8 @@ use super::system::{Git, System};
 /// A repository, or a directory that is none, seen from one of its directories.
 #[derive(Clone, Debug)]
 pub struct Repository {
-    at: PathBuf,
-    git: Arc<dyn Git>,
+    pub(super) at: PathBuf,
+    pub(super) git: Arc<dyn Git>,
 }
 
 /// Why git did not answer, or did not do what it was asked.
@@ -274,6 +274,11 @@ impl Repository {
             std::thread::sleep(MOMENT);
             output = self.git.ask(&self.at, call).map_err(GitError::Missing)?;
         }
+        let is_unread = |output: &Output| complaint(&output.stderr).is_some_and(|line| is_unread(&line));
+        // A git that lives writes such a file in no time: the one that began it was killed.
+        if !output.status.success() && is_unread(&output) && self.forget_cut_off_worktrees()? {
+            output = self.git.ask(&self.at, call).map_err(GitError::Missing)?;
+        }
         Ok(output)
     }
 }
@@ -286,11 +291,15 @@ pub(crate) const MOMENT: Duration = Duration::from_millis(20);
 /// Tells whether git stumbled over a working tree that another one was just making or forgetting: it looks at all of
 /// them, and takes away the directory of all of them when it is empty.
 pub(crate) fn is_half_seen(complaint: &str) -> bool {
-    let is_unread = complaint.contains("failed to read ") && complaint.contains("/commondir: ");
     let is_unmade =
         complaint.contains("could not open '") || complaint.contains("could not create directory of '");
     let is_gone = complaint.contains("/worktrees/") && complaint.ends_with("No such file or directory");
-    is_unread || (is_unmade && is_gone)
+    is_unread(complaint) || (is_unmade && is_gone)
+}
+
+/// Tells whether git found what it notes of a working tree without its content.
+fn is_unread(complaint: &str) -> bool {
+    complaint.contains("failed to read ") && complaint.contains("/commondir: ")
 }
 
 /// Tells whether a path is one of these directories, or lies in one, wherever that is.
@@ -308,7 +317,7 @@ pub(super) fn line(bytes: &[u8]) -> String {
     String::from_utf8_lossy(bytes).lines().next().unwrap_or_default().trim().to_owned()
 }
 
-fn is_no_repository(output: &Output) -> bool {
+pub(super) fn is_no_repository(output: &Output) -> bool {
     String::from_utf8_lossy(&output.stderr).contains("not a git repository")
 }
 
@@ -327,6 +336,10 @@ pub(super) fn refused(call: &Call, output: &Output) -> GitError {
     let mut message = complaint(&output.stderr).unwrap_or_else(|| "it said nothing".to_owned());
     if message.ends_with(".lock': File exists") {
         message.push_str("; if no git is at work there, one was killed: remove that file and retry");
+    } else if is_unread(&message) {
+        message.push_str(
+            "; a git was killed while it made that worktree: remove the directory of that file and retry",
+        );
     }
     GitError::Refused { command: call.name(), message }
 }

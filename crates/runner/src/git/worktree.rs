@@ -3,11 +3,11 @@
 use std::ffi::{OsStr, OsString};
 use std::fs;
 use std::io;
-use std::os::unix::ffi::OsStringExt as _;
+use std::os::unix::ffi::{OsStrExt as _, OsStringExt as _};
 use std::path::{Path, PathBuf};
 
 use super::call::Call;
-use super::repository::{GitError, Repository};
+use super::repository::{GitError, Repository, is_no_repository, refused};
 
 /// One working tree of a repository.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -37,9 +37,13 @@ impl Repository {
     /// Returns the working trees, the main one first. What is no repository has none.
     ///
     /// # Errors
-    /// There is no git.
+    /// There is no git, or it cannot list them.
     pub fn worktrees(&self) -> Result<Vec<Worktree>, GitError> {
-        let output = self.ask(&Call::new(["worktree", "list", "--porcelain", "-z"]))?;
+        let call = Call::new(["worktree", "list", "--porcelain", "-z"]);
+        let output = self.ask(&call)?;
+        if !output.status.success() && !is_no_repository(&output) {
+            return Err(refused(&call, &output));
+        }
         let mut found: Vec<Worktree> = Vec::new();
         for line in output.stdout.split(|byte| *byte == 0) {
             if let Some(path) = line.strip_prefix(b"worktree ") {
@@ -124,6 +128,25 @@ impl Repository {
             Err(error) => return Err(fail(error)),
         }
         Ok(())
+    }
+
+    /// Takes away what git has noted of working trees that we were making when git was killed, and that no git can read
+    /// any more. Returns whether there was one. Other working trees, and those that a person makes, stay.
+    ///
+    /// # Errors
+    /// There is no git.
+    pub(super) fn forget_cut_off_worktrees(&self) -> Result<bool, GitError> {
+        let call = Call::new(["rev-parse", "--path-format=absolute", "--git-common-dir"]);
+        let output = self.git.ask(&self.at, &call).map_err(GitError::Missing)?;
+        let noted = Path::new(OsStr::from_bytes(output.stdout.trim_ascii_end())).join("worktrees");
+        let is_cut_off = |note: &Path| {
+            let says = |name: &str| fs::read_to_string(note.join(name)).map(|text| text.trim().to_owned());
+            says("commondir").is_ok_and(|text| text.is_empty())
+                && says("locked").is_ok_and(|text| text == BEING_MADE[0])
+        };
+        let notes = fs::read_dir(noted).into_iter().flatten().flatten().map(|entry| entry.path());
+        // What cannot be taken away makes git complain again, and that is what the caller is given.
+        Ok(notes.filter(|note| is_cut_off(note)).filter(|note| fs::remove_dir_all(note).is_ok()).count() > 0)
     }
 
     /// Returns the calls that make a working tree with a local branch that is there. Until the second one has succeeded,
