@@ -1,4 +1,5 @@
-//! Durable runs: latency of one at a time, throughput of many, resume; beside what the disk and SQLite alone give.
+//! Durable runs: latency of one at a time, throughput of many, resume, runs that only wait in the store; beside what
+//! the disk and SQLite alone give.
 //! Run with `cargo xtask bench durable` or `cargo bench -p tidewheel-runner --bench durable`.
 
 #![expect(clippy::print_stdout, reason = "a benchmark shows its figures")]
@@ -39,6 +40,11 @@ fn main() {
     if wanted("durable resume") {
         for steps in figure::quick_or(&[200, 1_000][..], &[200, 2_000, 10_000]) {
             runtime.block_on(resume(folder.path(), *steps));
+        }
+    }
+    if wanted("durable queued") {
+        for runs in figure::quick_or(&[1_000, 10_000][..], &[10_000, 100_000, 1_000_000]) {
+            runtime.block_on(queued(folder.path(), *runs));
         }
     }
 }
@@ -297,6 +303,55 @@ async fn resume(folder: &Path, steps: usize) {
     times.sort();
     println!("the same rows read and parsed by hand: {:.1} ms", median(by_hand).as_secs_f64() * 1e3);
     println!("resume of a run with {events} events: {:.1} ms", times[5].as_secs_f64() * 1e3);
+}
+
+/// How many clients put runs into a store at once.
+const QUEUING: usize = 64;
+
+/// Puts runs with one input each into a store in which the only place is taken: what one more waiting run costs in time,
+/// memory and file.
+async fn queued(folder: &Path, runs: usize) {
+    let path = folder.join(format!("queued-{runs}.db"));
+    let (runner, _store) = open(&path, RunnerOptions::new().max_active_runs(1)).await;
+    let endless = Workflow::new("endless").add(step("never", |_: i64| std::future::pending::<i64>()));
+    let endless = endless.build().expect("a sound workflow");
+    runner.run("endless", &endless, 1_i64).await.expect("a run");
+    let (workflow, memory, began) = (three_steps(), resident(), Instant::now());
+    let mut tasks = tokio::task::JoinSet::new();
+    for client in 0..QUEUING {
+        let (runner, workflow) = (runner.clone(), workflow.clone());
+        tasks.spawn(async move {
+            for index in (client..runs).step_by(QUEUING) {
+                runner.run(format!("run-{index}").as_str(), &workflow, 1_i64).await.expect("a run");
+            }
+        });
+    }
+    while let Some(done) = tasks.join_next().await {
+        done.expect("a client that ends");
+    }
+    let took = began.elapsed();
+    let memory = resident().saturating_sub(memory);
+    runner.shutdown().await;
+    let file = std::fs::metadata(&path).expect("a database").len();
+    figure::took(&format!("durable/queued/{runs}"), runs, &[took]);
+    let of_each = |bytes: u64| bytes as f64 / runs as f64;
+    figure::measured(&format!("durable/queued, memory/{runs}"), Unit::Bytes, &[of_each(memory)]);
+    figure::measured(&format!("durable/queued, file/{runs}"), Unit::Bytes, &[of_each(file)]);
+    println!(
+        "{runs} runs queued in {:.1} s: {:.1} MB of memory, {:.1} MB of file, {:.0} bytes of file for each",
+        took.as_secs_f64(),
+        memory as f64 / 1e6,
+        file as f64 / 1e6,
+        of_each(file),
+    );
+    std::fs::remove_file(&path).expect("the database");
+}
+
+/// Returns how much memory this process has.
+fn resident() -> u64 {
+    let status = std::fs::read_to_string("/proc/self/status").expect("a status");
+    let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).expect("the memory");
+    line.trim().trim_end_matches(" kB").parse::<u64>().expect("a number") * 1_024
 }
 
 /// Reads all rows of events and parses them, and builds nothing.

@@ -197,18 +197,37 @@ pub(crate) fn losses(connection: &Connection) -> Result<Vec<Loss>, Fault> {
     Ok(losses.collect::<Result<_, _>>()?)
 }
 
-/// Counts one commit in its own transaction, and returns its number. The commit is what moves the store's time.
-pub(crate) fn next(connection: &Connection, now: Timestamp) -> rusqlite::Result<Option<u64>> {
-    let next = "UPDATE commits
-        SET number = number + 1, at = ?1, checksum = row_checksum('commits', number + 1, database, ?1)
-        RETURNING number";
-    Ok(connection.prepare_cached(next)?.query_row([nanos(now)], |row| row.get(0)).optional()?.map(counted))
+/// The last commit, as the database has it.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct LastCommit {
+    /// Where the row is; `None` where there is none.
+    row: Option<i64>,
+    number: u64,
+    /// The store's time when it was written to last.
+    pub(crate) at: Timestamp,
 }
 
-/// Returns the store's time when it was written to last.
-pub(crate) fn last_time(connection: &Connection) -> rusqlite::Result<Timestamp> {
-    let mut look = connection.prepare_cached("SELECT at FROM commits")?;
-    Ok(instant(look.query_row([], |row| row.get(0)).optional()?.unwrap_or(0)))
+impl LastCommit {
+    /// Reads it, in the transaction of the next one.
+    pub(crate) fn read(connection: &Connection) -> rusqlite::Result<Self> {
+        let mut look = connection.prepare_cached("SELECT rowid, number, at FROM commits")?;
+        let read = |row: &rusqlite::Row<'_>| {
+            let (number, at) = (counted(row.get(1)?), instant(row.get(2)?));
+            Ok(Self { row: Some(row.get(0)?), number, at })
+        };
+        Ok(look.query_row([], read).optional()?.unwrap_or_default())
+    }
+
+    /// Counts one more commit in its own transaction, and returns its number. The commit is what moves the store's time.
+    pub(crate) fn next(self, connection: &Connection, now: Timestamp) -> rusqlite::Result<Option<u64>> {
+        let Some(row) = self.row else { return Ok(None) };
+        // One row by its place, without RETURNING: otherwise SQLite keeps copies of all pages that it changes.
+        let next = "UPDATE commits SET number = ?2, at = ?3, checksum = row_checksum('commits', ?2, database, ?3)
+            WHERE rowid = ?1";
+        let number = self.number + 1;
+        connection.prepare_cached(next)?.execute(params![row, count(number), nanos(now)])?;
+        Ok(Some(number))
+    }
 }
 
 fn commits(connection: &Connection) -> rusqlite::Result<Option<(u64, i64)>> {

@@ -12,7 +12,7 @@ use tokio::sync::{mpsc, oneshot};
 
 use crate::clock::{Clock, with_suspends};
 use crate::record::OwnerId;
-use crate::sqlite::acknowledged::{self, Acknowledged};
+use crate::sqlite::acknowledged::{Acknowledged, LastCommit};
 use crate::sqlite::failpoint::{self, AFTER_BEGIN, AFTER_COMMIT, AFTER_REQUEST, BEFORE_BEGIN, BEFORE_COMMIT};
 use crate::sqlite::fault::Fault;
 use crate::sqlite::health::Health;
@@ -212,7 +212,8 @@ impl Writer {
         failpoint::pass(AFTER_BEGIN);
         let changes_before = self.connection.total_changes();
         let local = with_suspends(self.clock.as_ref());
-        let stored = acknowledged::last_time(&self.connection)?;
+        let last = LastCommit::read(&self.connection)?;
+        let stored = last.at;
         if !self.time.is_set() {
             let owners = owner::all(&self.connection, &self.roster)?;
             self.time.meet(local, stored, owner::longest_lease_of_others(&owners, &self.roster));
@@ -234,7 +235,7 @@ impl Writer {
         let (mut effects, now) = (transaction.effects, transaction.now);
         // What changed nothing needs no number, and its commit no wait for the disk.
         let has_changed = self.connection.total_changes() != changes_before;
-        let number = if has_changed { acknowledged::next(&self.connection, now)? } else { None };
+        let number = if has_changed { last.next(&self.connection, now)? } else { None };
         let everybody = if effects.ring_all || !effects.ring.is_empty() {
             let mut owners = self.connection.prepare_cached("SELECT id FROM owners")?;
             owners.query_map([], |row| Ok(OwnerId(row.get(0)?)))?.collect::<Result<_, _>>()?
