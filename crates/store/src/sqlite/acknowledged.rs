@@ -222,7 +222,8 @@ impl LastCommit {
     pub(crate) fn next(self, connection: &Connection, now: Timestamp) -> rusqlite::Result<Option<u64>> {
         let Some(row) = self.row else { return Ok(None) };
         // One row by its place, without RETURNING: otherwise SQLite keeps copies of all pages that it changes.
-        let next = "UPDATE commits SET number = ?2, at = ?3, checksum = row_checksum('commits', ?2, database, ?3)
+        let next =
+            "UPDATE commits SET number = ?2, at = ?3, checksum = row_checksum('commits', ?2, database, ?3)
             WHERE rowid = ?1";
         let number = self.number + 1;
         connection.prepare_cached(next)?.execute(params![row, count(number), nanos(now)])?;
