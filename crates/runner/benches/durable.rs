@@ -10,6 +10,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use tidewheel_core::time::Span;
 use tidewheel_core::workflow::{Workflow, step};
 use tidewheel_runner::{Runner, RunnerOptions};
 use tidewheel_store::{Clock, RealClock, Sqlite};
@@ -306,13 +307,14 @@ async fn resume(folder: &Path, steps: usize) {
 }
 
 /// How many clients put runs into a store at once.
-const QUEUING: usize = 64;
+const QUEUING: usize = 1_000;
 
 /// Puts runs with one input each into a store in which the only place is taken: what one more waiting run costs in time,
 /// memory and file.
 async fn queued(folder: &Path, runs: usize) {
     let path = folder.join(format!("queued-{runs}.db"));
-    let (runner, _store) = open(&path, RunnerOptions::new().max_active_runs(1)).await;
+    let (runner, _store) =
+        open(&path, RunnerOptions::new().max_active_runs(1).shutdown_grace(Span::ZERO)).await;
     let endless = Workflow::new("endless").add(step("never", |_: i64| std::future::pending::<i64>()));
     let endless = endless.build().expect("a sound workflow");
     runner.run("endless", &endless, 1_i64).await.expect("a run");

@@ -5,6 +5,7 @@ use tidewheel_core::fact::RunId;
 
 use crate::batch::Batch;
 use crate::record::{Stored, Version};
+use crate::sqlite::checksum::short_hash;
 use crate::sqlite::fault::Fault;
 use crate::sqlite::rows::{count, counted, instant};
 use crate::sqlite::run::sound_run;
@@ -66,16 +67,15 @@ pub(crate) fn read(connection: &Connection, run: &RunId, from: Version) -> Resul
 /// Returns what is kept beside a row of events, to tell whether it is what was written: the first 8 bytes of the
 /// hash of the run, the numbers (first, count, at) and the events.
 pub(crate) fn checksum(run: &RunId, numbers: [i64; 3], body: &[u8]) -> i64 {
-    let mut hasher = blake3::Hasher::new();
-    hasher.update(&(run.as_str().len() as u64).to_le_bytes());
-    hasher.update(run.as_str().as_bytes());
+    let id = run.as_str().as_bytes();
+    let mut hashed = Vec::with_capacity(8 + id.len() + 24 + body.len());
+    hashed.extend_from_slice(&(id.len() as u64).to_le_bytes());
+    hashed.extend_from_slice(id);
     for number in numbers {
-        hasher.update(&number.to_le_bytes());
+        hashed.extend_from_slice(&number.to_le_bytes());
     }
-    hasher.update(body);
-    let mut bytes = [0; 8];
-    bytes.copy_from_slice(&hasher.finalize().as_bytes()[..8]);
-    i64::from_le_bytes(bytes)
+    hashed.extend_from_slice(body);
+    short_hash(&hashed)
 }
 
 /// A row that is not what was written.
